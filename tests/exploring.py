@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +18,7 @@ from keywright import Binding, Keyspace, Retry, Settings, aconnect
 from keywright.explorer import ExplorerSettings, create_app
 from keywright.explorer.explorer import Explorer
 from keywright.testing.conditions import wait_until
+from keywright.tools import Model
 from keywright.tools.http import LOOPBACK, UvicornServer, listening
 
 AXE = (Path(__file__).parent / "web" / "assets" / "axe.min.js").read_text("utf-8")
@@ -58,19 +59,29 @@ def key_path(name: str | bytes, entry: str | None = None) -> str:
 @contextmanager
 def exploring(
     url: str,
-    spaces: Sequence[Keyspace],
+    spaces: Sequence[Keyspace | Model],
     bindings: Sequence[Binding] = (),
     *,
     settings: Settings = QUICK,
+    beside: Sequence[tuple[str, Sequence[Binding]]] = (),
+    declaration: str | None = None,
     **options: Any,
 ) -> Iterator[Explored]:
-    """Run an explorer of a server. Keywords are those of ExplorerSettings."""
+    """Run an explorer of a server; `beside` are URLs and bindings.
+
+    Other keywords are those of ExplorerSettings.
+    """
     ready: list[Any] = []
 
     async def run() -> None:
         with listening(LOOPBACK, 0, remedy="") as bound:
-            async with aconnect(url, *bindings, settings=settings) as db:
-                app = create_app(db, spaces, ExplorerSettings(**{"rest_seconds": 3600.0, **options}))
+            async with AsyncExitStack() as opened:
+                db, *others = [
+                    await opened.enter_async_context(aconnect(each, *its_bindings, settings=settings))
+                    for each, its_bindings in ((url, bindings), *beside)
+                ]
+                chosen = ExplorerSettings(**{"rest_seconds": 3600.0, **options})
+                app = create_app(db, spaces, chosen, declaration=declaration, beside=others)
                 server = UvicornServer(app, lifespan=True, proxy_headers=False, grace_seconds=2)
                 ready.append((app.state.explorer, server, bound.getsockname()[1]))
                 await server.serve([bound])

@@ -186,17 +186,19 @@ def test_a_token_is_needed_for_everything_but_signing_in(chromium: Chromium, red
         return [*steps, await page.inner_text("h1")]
 
     with exploring_sample(redis_url, "meetup", token=Secret(TOKEN)) as explored:
-        refused = {path: explored.get(path).status_code for path in ("/", "/key?name=x", "/live", "/loginx")}
+        refused = {
+            path: explored.get(path).status_code for path in ("/", "/key?name=x", "/map/live", "/loginx")
+        }
         browser = explored.get("/", Accept="text/html")
         bearer = explored.get("/", Authorization=f"Bearer {TOKEN}").status_code
         wrong = explored.get("/", Authorization="Bearer no").status_code
         login = explored.get("/login").text
         steps = chromium.visit(sign_in)
     assert set(refused.values()) == {401}
-    assert (browser.status_code, browser.headers["location"]) == (303, "/login")
+    assert (browser.status_code, browser.headers["location"]) == (303, "/login?next=/")
     assert (bearer, wrong) == (200, 401)
     assert "meetup" not in login
-    assert steps == ["Sign in", "Sign in", "Map", "Audit"]
+    assert steps == ["Sign in", "Sign in", "Audit", "Audit"]
 
 
 def test_whoever_is_not_signed_in_learns_nothing_from_an_error_page(redis_url: str) -> None:
@@ -226,7 +228,7 @@ def test_two_explorers_of_one_machine_do_not_end_each_others_sessions(redis_url:
         exploring(redis_url, [meetup.meetup]) as other,
         httpx.Client() as browser,  # like any, it gives a cookie to every port of a host
     ):
-        mark = re.search(r'name="mark" value="([0-9a-f]+)"', browser.get(one.base).text)
+        mark = re.search(r'name="mark" value="([0-9a-f]+)"', browser.get(f"{one.base}/audit").text)
         assert mark is not None
         browser.get(other.base)
         assert browser.post(one.base + "/survey", data={"mark": mark[1]}).status_code == 303
@@ -306,9 +308,12 @@ def test_what_a_user_may_not_ask_is_left_out(keywright_server: Any, redis_url: s
     try:
         with exploring(url, [meetup.meetup]) as explored:
             counted = explored.surveyed().explorer.surveyor.latest.counted[meetup.MeetupEvent]
-            overview, key = explored.get("/"), explored.get(key_path("meetup_event:e1"))
+            overview, key = explored.get("/map"), explored.get(key_path("meetup_event:e1"))
+            listed = explored.get("/template/meetup/MeetupEvent", Accept="application/json").json()["listing"]
     finally:
         raw("ACL", "DELUSER", "few")
+    row = listed["keys"][0]
+    assert (row["ttl_ms"], row["memory"], row["values"]["link"]) == (None, None, "https://example.org")
     assert (counted.keys, counted.memory, counted.coverage) == (40, None, None)
     assert (overview.status_code, key.status_code) == (200, 200)
     assert re.search(r"<dt>Memory</dt><dd>—</dd>", key.text)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -103,13 +105,27 @@ def _fill(raw: Raw) -> list[str | bytes]:
     ]
 
 
-def test_whatever_is_stored_is_only_text_in_the_browser(chromium: Chromium, redis_url: str, raw: Raw) -> None:
+def test_whatever_is_stored_is_only_text_in_the_browser(
+    chromium: Chromium, redis_url: str, raw: Raw, tmp_path: Path
+) -> None:
     names = _fill(raw)
-    with exploring(redis_url, [harm]) as explored:
+    raw("CONFIG", "SET", "slowlog-log-slower-than", "0")  # operations list these names
+    raw("GET", names[0])
+    raw("CONFIG", "SET", "slowlog-log-slower-than", "10000")
+    beside = [(redis_url, [harm.bind(prefix="elsewhere")])]
+    undo = tmp_path / "undo"
+    with exploring(redis_url, [harm], beside=beside, write=True, undo=undo, show_unknown=True) as explored:
         explored.surveyed()
-        paths = ["/", "/template/harm/Note", "/template/harm/Paper", f"/search?q={quote(SCRIPT)}"]
+        explored.explorer.db._loop.call_soon_threadsafe(explored.explorer.auditing.start)
+        wait_until(lambda: explored.explorer.auditing.tally, "the audit")
+        paths = ["/", "/map", "/operations", "/schema", "/compare", "/changes", "/audit"]
+        paths += ["/template/harm/Note", "/template/harm/Paper", f"/search?q={quote(SCRIPT)}"]
+        paths += ["/template/harm/Wide?sort=-value", "/template/harm/Note/new"]
         paths += map(key_path, names)
-        paths += [key_path("harm:wide:evil", SCRIPT), "/audit"]
+        paths += [key_path("harm:wide:evil", SCRIPT)]
+        for name in names[:8]:
+            query = key_path(name).partition("?")[2]
+            paths += [f"/compare/key?{query}", f"/key/edit?{query}", f"/key/backlinks?{query}"]
 
         async def visit(page: Any) -> list[str]:
             async def look(page: Any) -> None:
@@ -135,7 +151,7 @@ def test_whatever_is_stored_is_only_text_in_the_browser(chromium: Chromium, redi
         (b"harm:\xff\xfe\x00<b>", "harm:\\xff\\xfe\\x00&lt;b&gt;"),
         ("harm:<h1>unknown</h1>", "No template matches this name"),
         ("harm:paper:wide", "and 1,000 more"),
-        ("harm:wide:evil", f">{'x' * 240}…</a>"),
+        ("harm:wide:evil", f">{'x' * 90}…</a>"),
     ],
 )
 def test_what_cannot_be_read_is_spelled_out_or_said(
@@ -170,6 +186,8 @@ def test_no_page_reads_entries_that_are_megabytes_long(redis_url: str, raw: Raw)
     raw("HSET", "harm:wide:fat", "f", b"x" * (32 << 20))
     raw("RPUSH", "harm:row:fat", *[b"x" * (8 << 20)] * 4)
     raw("SET", "harm:pointer:fat", "to:fat")
+    raw("SET", "harm:note:fat", b"x" * (32 << 20))
+    raw("HSET", "harm:letter:fat", "head", "h", "body", b"x" * (8 << 20), "foot", "f")
     paths = [
         key_path("harm:wide:fat"),
         key_path("harm:wide:fat", "f"),
@@ -179,13 +197,58 @@ def test_no_page_reads_entries_that_are_megabytes_long(redis_url: str, raw: Raw)
         "/key/raw?name=harm:wide:fat&entry=f",
         "/key/raw?name=harm:row:fat",
     ]
+    tables = [
+        "/template/harm/Wide",
+        "/template/harm/Row",
+        "/template/harm/Note",
+        "/template/harm/Note?cursor=0-0&format=csv",
+        "/template/harm/Letters",
+    ]
     with exploring(redis_url, [harm]) as explored:
         before = raw("INFO", "stats")["total_net_output_bytes"]
         pages = {path: explored.get(path) for path in paths}
+        listed = [explored.surveyed().get(path) for path in tables]
         sent = raw("INFO", "stats")["total_net_output_bytes"] - before
     assert {page.status_code for page in pages.values()} == {200}
     assert [path for path, page in pages.items() if "oo large to be shown" not in page.text] == [paths[3]]
+    assert {page.status_code for page in listed} == {200}
+    assert ["too large for a row" in page.text for page in listed] == [False, False, True, True, True]
     assert sent < 1 << 20
+
+
+def test_forms_and_comparisons_do_not_read_megabytes(redis_url: str, raw: Raw, tmp_path: Path) -> None:
+    script = (
+        "local a={} for i=1,1000 do a[2*i-1]='f'..(ARGV[1]*1000+i) a[2*i]='v'..i end "
+        "redis.call('HSET',KEYS[1],unpack(a))"
+    )
+    for thousand in range(1000):
+        raw("EVAL", script, "1", "harm:wide:million", str(thousand))
+    raw("SET", "harm:note:fat", b"x" * (32 << 20))
+    raw("HSET", "harm:letter:fat", "head", "h", "body", b"x" * (8 << 20), "foot", "f")
+    raw("XADD", "harm:fat-stream", "*", "f", b"x" * (8 << 20))
+    queries = [
+        key_path(f"harm:{each}").partition("?")[2] for each in ("wide:million", "note:fat", "letter:fat")
+    ]
+    forms = ("/key/edit?", "/key/backlinks?", "/compare/key?")
+    paths = [f"{form}{query}" for form in forms for query in queries]
+    paths += [f"/key/edit?{query}&action=delete" for query in queries]
+    paths += [
+        f"/key/edit?{queries[0]}&entry=f777777",
+        "/operations",
+        "/changes?values=1",
+        "/schema",
+        "/compare",
+    ]
+    beside = [(redis_url, [harm.bind(prefix="elsewhere")])]
+    with exploring(redis_url, [harm], beside=beside, write=True, undo=tmp_path / "undo") as explored:
+        explored.surveyed()
+        before = raw("INFO", "stats")["total_net_output_bytes"]
+        pages = {path: explored.get(path) for path in paths}
+        sent = raw("INFO", "stats")["total_net_output_bytes"] - before
+    assert {path: page.status_code for path, page in pages.items() if page.status_code != 200} == {}
+    assert "v777" in pages[f"/key/edit?{queries[0]}&entry=f777777"].text
+    assert max(len(page.content) for page in pages.values()) < 200_000
+    assert sent < 4 << 20
 
 
 def test_a_record_is_shown_whole_or_not_at_all(redis_url: str, raw: Raw) -> None:
@@ -221,7 +284,7 @@ def test_a_million_members_are_shown_in_part_and_found_by_name(redis_url: str, r
         page = explored.get(key_path("harm:wide:million"))
         entry = explored.get(key_path("harm:wide:million", "f777777"))
         missing = explored.get(key_path("harm:wide:million", "nobody"))
-    assert "200 of 1,000,000 entries" in page.text
+    assert re.search(r"10\d of 1,000,000 entries, in the server&#39;s hash order", page.text)
     assert len(page.content) < 200_000
     assert "v777" in entry.text
     assert "There is no such entry." in missing.text

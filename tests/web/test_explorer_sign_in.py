@@ -168,3 +168,29 @@ def test_a_form_that_ends_early_does_no_harm(redis_url: str, caplog: pytest.LogC
         asyncio.run(leave(explored))
         assert explored.get("/login").status_code == 200
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "followed"),
+    [
+        ("/template/meetup/MeetupEvent?event=e1", "/template/meetup/MeetupEvent?event=e1"),
+        ("/key?name=%FF%2Fa", "/key?name=%FF%2Fa"),
+        ("//example.org/", "/"),
+        ("/\\example.org", "/"),
+        ("https://example.org", "/"),
+        ("/login?next=/login", "/"),
+        ("/a\r\nSet-Cookie: x=1", "/"),
+    ],
+)
+def test_signing_in_leads_to_the_page_that_was_asked_for_and_to_no_other_host(
+    redis_url: str, asked: str, followed: str
+) -> None:
+    with exploring_sample(redis_url, "meetup", token=Secret(TOKEN)) as explored, httpx.Client() as client:
+        form = client.get(f"{explored.base}/login").text
+        mark = re.findall(r'name="mark" value="([0-9a-f]+)"', form)[0]
+        answer = client.post(
+            f"{explored.base}/login",
+            data={"mark": mark, "token": TOKEN, "next": asked},
+            follow_redirects=False,
+        )
+    assert (answer.status_code, answer.headers["location"]) == (303, followed)

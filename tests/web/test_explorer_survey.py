@@ -11,12 +11,13 @@ import pytest
 import kinship
 from exploring import Explored, exploring, exploring_sample, filled, key_path
 from keywright import Id, Keyspace, Map, Set, SnowflakeStr, Value, connect, expires_in
+from keywright.explorer import key_scan
 from keywright.explorer.notifications import Watcher
-from keywright.explorer.pages import template
 from keywright.explorer.survey import Counted
 from keywright.testing import RedisServer, as_user
 from keywright.testing.conditions import wait_until
 from keywright.testing.runs import Raw
+from keywright.tools.pace import Pace
 from keywright_discord.drc import schema as drc
 from keywright_meetup import schema as meetup
 
@@ -50,8 +51,8 @@ def test_a_small_template_is_measured_completely_and_an_estimate_is_marked(redis
         raw("SADD", f"event_series:many{n}:meetup_events", "x")
     with exploring(redis_url, [meetup.meetup]) as explored:
         page = explored.surveyed().get("/template/meetup/SeriesEvents").text
-        overview = explored.get("/").text
-    assert "~ is an estimate from a sample of " in page
+        overview = explored.get("/map").text
+    assert "~ estimated from " in page
     assert "~ is an estimate from a sample of the keys of each template." in overview
 
 
@@ -60,7 +61,7 @@ def test_keys_of_nobody_are_told_by_what_they_look_like(redis_url: str, raw: Raw
         raw("SET", f"leftover:{n}", "x")
     with exploring_sample(redis_url, "meetup") as explored:
         snapshot = explored.explorer.surveyor.latest
-        page = explored.get("/").text
+        page = explored.get("/map").text
     assert snapshot.unknown_keys == 5
     assert snapshot.patterns == {"leftover:<number>": 5}
     assert "leftover:&lt;number&gt;" in page
@@ -131,8 +132,10 @@ def test_on_a_cluster_nodes_and_slots_are_counted(cluster_url: str) -> None:
     filled(cluster_url, "meetup")
     with exploring(cluster_url, [meetup.meetup]) as explored:
         snapshot = explored.surveyed().explorer.surveyor.latest
-        page, key = explored.get("/").text, explored.get(key_path("meetup_event:e1")).text
+        page, key = explored.get("/map").text, explored.get(key_path("meetup_event:e1")).text
         scanned = explored.get("/template/meetup/MeetupEvent?cursor=0-0").text
+        exported = explored.get("/template/meetup/MeetupEvent?cursor=0-0&format=csv").text
+    assert len(exported.splitlines()) == len({line.partition(",")[0] for line in exported.splitlines()}) == 41
     assert len(snapshot.nodes) == 3
     assert sum(node.keys or 0 for node in snapshot.nodes) == sum(snapshot.slots.values())
     assert snapshot.counted[meetup.MeetupEvent].keys == 40
@@ -178,20 +181,20 @@ def test_a_search_among_many_keys_stops_after_a_moment_and_can_go_on(redis_url: 
                 break
             path = page.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&")
             assert pages < 500
-    assert found.count(f'<td><a class="row" href="/key?name={wanted}"') == 1
+    assert found.count(f'<td><a class="row id" href="/key?name={wanted}"') == 1
 
 
 def test_while_a_scan_has_met_nothing_no_page_says_that_there_is_nothing(
     redis_url: str, raw: Raw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time is up after one page of SCAN, however fast the server is, and the next page goes on."""
-    monkeypatch.setattr(template, "SCAN_SECONDS", 0.0)
+    monkeypatch.setattr(key_scan, "SCAN_SECONDS", 0.0)
     script = "for i=1,tonumber(ARGV[1]) do redis.call('SET','stray:'..i,'x') end"
     raw("EVAL", script, "0", str(MANY))
     with exploring(redis_url, [drc.drc], drc.bind()) as explored:
         begun = explored.get("/template/drc/Member?cursor=0-0").text
     assert 'rel="next"' in begun
-    assert "cursor=0-0" not in begun
+    assert 'rel="next" href="/template/drc/Member?cursor=0-0' not in begun
     assert "No key was found so far." in begun
     assert "No key is stored" not in begun
 
@@ -216,7 +219,7 @@ def test_a_survey_goes_on_where_the_number_of_keys_may_not_be_asked(
     try:
         with exploring(url, [meetup.meetup], rest_seconds=0.1) as explored:
             counted = explored.surveyed().explorer.surveyor.latest.counted
-            page = explored.get("/")
+            page = explored.get("/map")
     finally:
         raw("ACL", "DELUSER", "few")
     assert counted[meetup.MeetupEvent].keys == 40
@@ -227,22 +230,47 @@ def test_looking_at_changes_adds_nothing_to_what_was_counted(redis_url: str) -> 
     with exploring_sample(redis_url, "meetup") as explored:
         explored.surveyed_again()
         explored.get("/changes")
-        explored.get("/")
+        explored.get("/map")
         counted = explored.explorer.surveyor.latest.counted
     assert all(each.keys for each in counted.values())
+
+
+PAGES = [
+    "/",
+    "/schema",
+    "/operations",
+    "/changes",
+    "/audit",
+    "/search?q=e1",
+    "/template/meetup/MeetupEvent",
+    "/template/meetup/MeetupEvent?cursor=0-0",
+    "/template/meetup/MeetupEvent?cursor=0-0&format=csv",
+    "/key/backlinks?name=meetup_event:e1",
+    "/key/edit?name=meetup_event:e1",
+    "/key/edit?name=meetup_event:e1&action=delete",
+    "/compare",
+    "/compare/key?name=meetup_event:e1",
+]
 
 
 def test_a_server_that_goes_away_and_comes_back(raw: Raw) -> None:
     with RedisServer(tcp=True) as server:
         filled(server.tcp_url, "meetup")
-        with exploring(server.tcp_url, [meetup.meetup], rest_seconds=0.1) as explored:
+        beside = [(server.tcp_url, [meetup.meetup.bind(prefix="elsewhere")])]
+        with exploring(
+            server.tcp_url, [meetup.meetup], rest_seconds=0.1, write=True, beside=beside
+        ) as explored:
             explored.surveyed()
             server.stop()
             wait_until(lambda: explored.explorer.surveyor.trouble, "the survey to notice")
-            overview, key = explored.get("/"), explored.get(key_path("meetup_event:e1"))
+            overview, key = explored.get("/map"), explored.get(key_path("meetup_event:e1"))
+            during = {path: explored.get(path).status_code for path in PAGES}
             server.start()
             wait_until(lambda: explored.explorer.surveyor.trouble is None, "the survey to recover")
             again = wait_until(lambda: _good(explored, "meetup_event:e1"), "the key's page")
+            after = {path: explored.get(path).status_code for path in PAGES}
+    assert set(during.values()) == {200, 503}
+    assert set(after.values()) == {200}
     assert overview.status_code == 200
     assert "The survey failed." in overview.text
     assert ">40</td>" in overview.text  # of the last survey
@@ -256,7 +284,7 @@ def test_a_replica_that_goes_away_in_the_middle_does_not_falsify_the_counts() ->
     with RedisServer(tcp=True) as primary, RedisServer(tcp=True, replica_of=primary) as replica:
         primary.call("EVAL", script, "0", "8000")
         wait_until(lambda: replica.call("DBSIZE") == 8000, "the replica follows")
-        with exploring(primary.tcp_url, [meetup.meetup], names_per_second=4000) as explored:
+        with exploring(primary.tcp_url, [meetup.meetup], survey_pace=Pace(4000)) as explored:
             surveyor = explored.explorer.surveyor
             wait_until(lambda: surveyor.current and surveyor.current.seen >= 2000, "the first pages")
             assert surveyor.current is not None
@@ -289,7 +317,7 @@ def test_two_keyspaces_with_relations_and_expiries_of_their_own_share_a_map(redi
         db.run(Counting("me").set(4))
         db.run(kinship.Person("p1").set("name"))
     with exploring(redis_url, [space, kinship.town]) as explored:
-        page = explored.surveyed().get("/").text
+        page = explored.surveyed().get("/map").text
         template = explored.get("/template/a%20space%2C%20with%20marks%20%26%20signs/Counting")
     assert "a space, with marks &amp; signs" in page
     assert template.status_code == 200

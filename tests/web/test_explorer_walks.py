@@ -63,11 +63,11 @@ def test_one_walks_from_a_guild_to_a_channel_to_a_message_to_its_author(
 def test_one_channel_of_a_guild_has_a_page_of_its_own(chromium: Chromium, redis_url: str) -> None:
     async def walk(page: Page) -> list[str]:
         await _follow(page, "Channels")
-        channel = await page.inner_text(".value summary .label >> nth=0")
-        await page.click(".value .entry > a >> nth=0")
+        channel = await page.inner_text("table.rows tbody a.row >> nth=0")
+        await page.click("table.rows tbody a.row >> nth=0")
         return [
             channel,
-            await page.inner_text("h2 >> nth=0"),
+            await page.inner_text("main h2 >> nth=0"),
             str(await page.locator(".value > ul > li").count()),
         ]
 
@@ -103,7 +103,7 @@ def test_one_walks_from_a_guild_to_an_author_where_guilds_are_fields_of_a_hash(
                 await page.click(f"main a:has-text('{text}') >> visible=true >> nth=0")
                 steps.append(await _title(page))
             await _follow(page, "Users")
-            return [*steps, await page.inner_text("h2 >> nth=0")]
+            return [*steps, await page.inner_text("main h2 >> nth=0")]
 
         *steps, heading = walked(chromium, explored.base, key_path("GUILDS", guild), walk)
     assert steps == [f"CHANNELS:{guild}", "CHANNELS", f"MESSAGES:{channel}:{message}"]
@@ -161,7 +161,7 @@ def test_a_repository_path_leads_to_all_its_keys_though_their_names_are_hashed(
 
 def test_the_graph_leads_on_too(chromium: Chromium, redis_url: str) -> None:
     async def walk(page: Page) -> list[str]:
-        await page.click("svg.graph a:has-text('SeriesEvents')")
+        await page.click("svg.diagram a:has-text('SeriesEvents')")
         return [await _title(page)]
 
     with exploring_sample(redis_url, "meetup") as explored:

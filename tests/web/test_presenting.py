@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keywright.explorer.atlas import key_url, query_of, text_of
-from keywright.explorer.page_templates import doc, rate, share
+from keywright.explorer.page_templates import clock, rate, share
 from keywright.explorer.presentation import Part, Presenter, in_words, left, sized
+from keywright.explorer.prose import doc, prose
 from keywright.explorer.treemap import Box, squarified
+from keywright.explorer.trees import tree
 from keywright.tools.describe.inspection import Hidden
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -30,9 +32,9 @@ class Colour(enum.Enum):
         (True, "word", "true", ""),
         (12345678901234567890, "number", "12345678901234567890", ""),
         ("plain", "text", "plain", ""),
-        ("2026-01-02T11:00:00+00:00", "time", "2026-01-02T11:00:00+00:00", "1 hour ago"),
+        ("2026-01-02T11:00:00+00:00", "time", "2026-01-02T11:00:00+00:00", "1 h ago"),
         ("2026-13-02T11:00:00+00:00", "text", "2026-13-02T11:00:00+00:00", ""),
-        (NOON + timedelta(days=3), "time", "2026-01-05 12:00:00+00:00", "in 3 days"),
+        (NOON + timedelta(days=3), "time", "2026-01-05 12:00:00+00:00", "in 3 d"),
         (b"\x00PNG", "bytes", "\\x00PNG", "4 B"),
         (Colour.RED, "text", "red", ""),
         (Hidden.SECRET, "concealed", "(secret)", ""),
@@ -77,11 +79,12 @@ def test_nesting_ends_somewhere() -> None:
 @pytest.mark.parametrize(
     ("spent", "shown"),
     [
-        (0, "less than a second"),
-        (1500, "1 second"),
-        (59_999, "59 seconds"),
-        (7_200_000, "2 hours"),
-        (9e10, "2 years"),
+        (0, "less than 1 s"),
+        (1500, "1 s"),
+        (59_999, "59 s"),
+        (6_900_000, "1 h 55 min"),
+        (7_200_000, "2 h"),
+        (9e10, "2 y 311 d"),
     ],
 )
 def test_a_length_of_time_in_words(spent: float, shown: str) -> None:
@@ -89,8 +92,8 @@ def test_a_length_of_time_in_words(spent: float, shown: str) -> None:
 
 
 def test_a_moment_is_ahead_or_behind() -> None:
-    assert in_words(timedelta(minutes=-2)) == "2 minutes ago"
-    assert in_words(timedelta(minutes=2)) == "in 2 minutes"
+    assert in_words(timedelta(minutes=-2)) == "2 min ago"
+    assert in_words(timedelta(minutes=2)) == "in 2 min"
 
 
 @pytest.mark.parametrize(
@@ -110,6 +113,19 @@ def test_shares_and_rates_for_people() -> None:
         "100 %",
     ]
     assert [rate(each) for each in (None, 0, 1.26, -1234)] == ["—", "0 / min", "+1.3 / min", "-1,234 / min"]
+
+
+def test_a_time_of_another_day_has_its_date() -> None:
+    now = datetime(2026, 11, 18, 19, 30, tzinfo=UTC)
+    moments = [now - timedelta(hours=3), now - timedelta(days=15), now - timedelta(days=400)]
+    shown = [clock(each.timestamp(), now) for each in moments]
+    assert shown == ["16:30:00", "3 Nov 19:30:00", "14 Oct 2025 19:30:00"]
+
+
+def test_one_word_with_digits_looks_like_an_id() -> None:
+    words = ["a7484ffbbfd9", "1532900671561083730", "rain.643539", "en-US", "room 12345", "/a/b12345", "12"]
+    looks = [Presenter().part(word).look for word in words]
+    assert looks == ["text id", "text id", "text id", "text", "text", "text", "text"]
 
 
 def test_docstrings_are_escaped_and_their_code_marked() -> None:
@@ -148,3 +164,26 @@ def test_a_treemap_covers_its_room_without_overlap(weights: list[float]) -> None
 
 def test_a_treemap_of_nothing_has_no_area() -> None:
     assert [box.area for box in squarified([0, 0], Box(0, 0, 10, 10))] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("found b'lost'", "found “lost”"),
+        (
+            "has no expiry, declared 2.592e+06 s after the last use",
+            "has no expiry, declared 30 d after the last use",
+        ),
+        ("expires in 999999 s, declared 86400 s", "expires in 11 d 13 h, declared 1 d"),
+        ("found b'in 5 s' (got `array`)", "found “in 5 s” (got <code>array</code>)"),
+        ("found b'<b>'", "found “&lt;b&gt;”"),
+    ],
+)
+def test_reasons_have_no_python_literals_and_durations_in_words(reason: str, shown: str) -> None:
+    assert prose(reason) == shown
+
+
+def test_a_text_that_is_the_whole_value_is_not_folded() -> None:
+    lines = Presenter().part("line one\n<line two>")
+    assert tree(lines) == "<pre>line one\n&lt;line two&gt;</pre>"
+    assert "<details" in tree(Part("array", parts=[(None, lines)]))

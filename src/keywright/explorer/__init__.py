@@ -5,6 +5,6 @@ from keywright.errors import dependencies_of
 with dependencies_of("the explorer", install="keywright[explorer]"):
     from keywright.explorer.app import create_app
     from keywright.explorer.server import serve
-    from keywright.explorer.settings import ExplorerSettings
+    from keywright.explorer.settings import ExplorerSettings, Tour
 
-__all__ = ["ExplorerSettings", "create_app", "serve"]
+__all__ = ["ExplorerSettings", "Tour", "create_app", "serve"]

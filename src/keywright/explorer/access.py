@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -189,9 +189,15 @@ class Guard:
         if admitted or _is_open(scope["path"]):
             return None
         if "text/html" in headers.get("Accept", "") and "HX-Request" not in headers:
-            return RedirectResponse("/login", 303)
+            return RedirectResponse(f"/login?next={quote(_address(scope), safe='/')}", 303)
         challenge = {"WWW-Authenticate": 'Bearer realm="keywright"'}
         return PlainTextResponse("A token is required. Sign in at /login.\n", 401, headers=challenge)
+
+
+def _address(scope: Scope) -> str:
+    query = scope.get("query_string", b"").decode("latin-1")
+    path: str = scope["path"]
+    return f"{quote(path)}?{query}" if query else quote(path)
 
 
 def _is_open(path: str) -> bool:

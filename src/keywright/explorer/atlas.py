@@ -55,6 +55,10 @@ class Atlas:
         self.sheets: dict[type[Key], Sheet] = {
             kind: self._sheet(space, kind) for space in self.spaces for kind in space
         }
+        self.by_space = {
+            description: [sheet for sheet in self.sheets.values() if sheet.space is description]
+            for description in self.descriptions.values()
+        }
 
     def named(self, space: str, name: str) -> Sheet | None:
         """Return the template with that keyspace and class name."""
@@ -70,20 +74,12 @@ class Atlas:
 
     def hides(self, name: bytes) -> bool:
         """Return whether a stored value may be secret, as declared now or before an upgrade."""
-        kind = self._kind_of(name)
+        kind = self.matcher.kind_of(name)
         return kind is not None and (kind.declaration.secret or kind.declaration.sealed or bool(kind.hides))
 
     def is_unknown(self, name: bytes) -> bool:
         """Return whether no template matches a name, neither now nor before an upgrade."""
-        return self._kind_of(name) is None
-
-    def _kind_of(self, name: bytes) -> type[Key] | None:
-        known = self.matcher.match(name)
-        older = None if known is not None else self.matcher.old_place(name)
-        kind = known.kind if known is not None else older.known.kind if older is not None else None
-        if kind is None and (version := self.matcher.other_version(name)) is not None:
-            kind = version[0].kind
-        return kind
+        return self.matcher.kind_of(name) is None
 
     def key_from(self, sheet: Sheet, texts: Mapping[str, str]) -> Key:
         """Return the key of a template with these variables. Raise VariableError if one is invalid."""
@@ -97,9 +93,9 @@ class Atlas:
         return sheet.kind(**values)
 
     def variables(self, key: Key) -> list[tuple[str, str]]:
-        """Return the variables of a key as texts, in the order of its template."""
+        """Return the variables of a key as texts, in the order of its template, invalid UTF-8 escaped."""
         return [
-            (name, alphabet.render(getattr(key, name)))
+            (name, _escaped(alphabet.render(getattr(key, name))))
             for name, alphabet in key.declaration.template.alphabets.items()
         ]
 
@@ -110,6 +106,10 @@ class Atlas:
         description = self.descriptions[space]
         about = next(each for each in description.keys if each.name == kind.__name__)
         return Sheet(kind, description, about)
+
+
+def _escaped(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def template_url(space: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Audits started from a page, one at a time, in the background, with a rate limit; repairs of findings."""
+"""Audits started from a page, one at a time, in the background, while no page waits; repairs of findings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 import logging
 import tempfile
 import time
+from collections import Counter, deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +17,8 @@ from anyio.from_thread import start_blocking_portal
 
 from keywright.engine import AsyncDatabase
 from keywright.errors import KeywrightError, UsageError
-from keywright.keyspace import Keyspace
+from keywright.explorer.precedence import Requests, YieldingPacemaker
+from keywright.keyspace import Key, Keyspace
 from keywright.tools.audit.findings import CODES, Finding, FindingCode
 from keywright.tools.audit.matcher import Matcher
 from keywright.tools.audit.tally import Tally
@@ -26,10 +28,11 @@ from keywright.tools.repair.repairer import Repairer, StepOutcome
 from keywright.tools.repair.step import Step
 from keywright.tools.repair.undo import UndoFile
 
-__all__ = ["Auditing", "Group", "Proposal", "finding_id"]
+__all__ = ["Auditing", "Group", "Past", "Proposal", "finding_id"]
 
 KEPT = 200
-KEYS_PER_SECOND = 50_000
+AUDITS = 50
+LEVELS = ("error", "warning", "note")
 log = logging.getLogger("keywright.explorer")
 
 
@@ -54,20 +57,43 @@ class Proposal(NamedTuple):
         return hashlib.blake2b(repr(self.steps).encode(), digest_size=9).hexdigest()
 
 
+class Past(NamedTuple):
+    """One finished audit: when, how many keys, and how many findings of each code."""
+
+    finished: float
+    keys: int
+    findings: dict[str, int]
+
+    def total(self, level: str) -> int:
+        return sum(count for code, count in self.findings.items() if CODES[code].level == level)
+
+
 class Auditing:
-    """The last audit, and the running one."""
+    """The last audit, the running one, and the counts of earlier ones."""
 
     def __init__(
-        self, db: AsyncDatabase, spaces: Sequence[Keyspace], *, writable: bool, undo: Path | None = None
+        self,
+        db: AsyncDatabase,
+        spaces: Sequence[Keyspace],
+        requests: Requests,
+        *,
+        writable: bool,
+        undo: Path | None = None,
     ) -> None:
         self.db = db
+        self.requests = requests
         self.spaces = tuple(spaces)
         self.writable = writable
         self.undo = undo or Path("keywright-explorer.undo")
         self.progress: WalkProgress | None = None
         self.tally: Tally | None = None
+        self.begun = 0.0
+        """When the last audit that has findings here began."""
         self.finished = 0.0
         self.trouble: str | None = None
+        self.history: deque[Past] = deque(maxlen=AUDITS)
+        self.by_template: dict[type[Key], Counter[str]] = {}
+        """How many findings of each code the last audit has on each template."""
         self._task: asyncio.Task[None] | None = None
         self._repairing = asyncio.Lock()
 
@@ -93,14 +119,44 @@ class Auditing:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
+    @property
+    def total(self) -> int:
+        """Return how many findings the last audit has, without notes."""
+        return sum(group.total for group in self.groups() if group.code.level != "note")
+
+    @property
+    def errors(self) -> int:
+        return sum(group.total for group in self.groups() if group.code.level == "error")
+
     def groups(self) -> list[Group]:
-        """Return the findings of the last audit, by code."""
+        """Return the findings of the last audit by code, errors first."""
         found = {} if self.tally is None else self.tally.findings
-        return [Group(CODES[code], each.count, each.kept) for code, each in sorted(found.items())]
+        groups = [Group(CODES[code], each.count, each.kept) for code, each in sorted(found.items())]
+        return sorted(groups, key=lambda group: LEVELS.index(group.code.level))
+
+    def counts_on(self, kind: type[Key]) -> tuple[int, int]:
+        """Return how many errors and warnings the last audit has on a template."""
+        found = self.by_template.get(kind, Counter())
+        errors, warnings = (
+            sum(count for code, count in found.items() if CODES[code].level == level)
+            for level in ("error", "warning")
+        )
+        return errors, warnings
+
+    async def cancel(self) -> None:
+        """Stop the running audit; the last one stays."""
+        if self.running:
+            await self.stop()
+            self.trouble = "It was cancelled."
 
     def findings_on(self, name: bytes) -> list[Finding]:
         """Return the findings that the last audit kept about one key."""
         return [finding for finding in self._kept() if finding.name == name]
+
+    @property
+    def names(self) -> set[bytes]:
+        """Return the names of the keys that the last audit kept findings about."""
+        return {finding.name for finding in self._kept()}
 
     def finding(self, identity: str) -> Finding | None:
         return next((each for each in self._kept() if finding_id(each) == identity), None)
@@ -157,23 +213,45 @@ class Auditing:
             return
         found.kept.remove(finding)
         found.count -= 1
+        kind = Matcher(self.spaces, self.db.context).kind_of(finding.name)
+        if kind is not None and kind in self.by_template:
+            self.by_template[kind][finding.code] -= 1
         if not found.count:
             del self.tally.findings[finding.code]
 
     async def _audit(self) -> None:
+        begun = time.time()
         try:
+            found: dict[type[Key], Counter[str]] = {}
             with start_blocking_portal() as other_thread:
-                self.tally = await asyncio.wrap_future(other_thread.start_task_soon(self._walked))
-            self.finished = time.time()
+                tally = await asyncio.wrap_future(other_thread.start_task_soon(self._walked, found))
+            self.tally, self.by_template = tally, found
+            self.begun, self.finished = begun, time.time()
+            counts = {code: each.count for code, each in tally.findings.items()}
+            self.history.append(Past(self.finished, tally.inside, counts))
         except KeywrightError as error:
             self.trouble = str(error)
 
-    async def _walked(self) -> Tally:
+    async def _walked(self, found: dict[type[Key], Counter[str]]) -> Tally:
         """Walk the database with a loop and connections of this thread: pages must not wait for it."""
-        options = AuditOptions(max_rate=KEYS_PER_SECOND, keep=KEPT)
+        options = AuditOptions(keep=KEPT)
+        matcher = Matcher(self.spaces, self.db.context)
+
+        def count(finding: Finding) -> None:
+            kind = matcher.kind_of(finding.name)
+            if kind is not None:
+                found.setdefault(kind, Counter())[finding.code] += 1
+
         database = AsyncDatabase(self.db.address, self.db.context, self.db.settings)
         try:
-            return await Walk(database, self.spaces, options, on_progress=self._on_progress).run()
+            return await Walk(
+                database,
+                self.spaces,
+                options,
+                on_finding=count,
+                on_progress=self._on_progress,
+                pacemaker=YieldingPacemaker(self.requests),
+            ).run()
         finally:
             with CancelScope(shield=True):
                 await database.close()

@@ -49,6 +49,15 @@ _EXPLANATIONS = {
         "The stored value has members that the declaration does not know. Reads ignore them.",
         "Declare the members, declare the class with open=True, or let their writer remove them.",
     ),
+    "KW207": Explanation(
+        "The stream has no consumer group of a name that its class declares. Its consumers fail or wait.",
+        "Let the consumers create it, or create it with keywright repair --create-groups.",
+    ),
+    "KW208": Explanation(
+        "The stream has a consumer group that its class does not declare. Its entries stay pending if nobody "
+        "acknowledges them.",
+        "Declare the group, or delete it with XGROUP DESTROY if no program consumes with it.",
+    ),
     "KW301": Explanation(
         "The key has no expiry, but is declared with one.",
         "A repair sets the declared expiry, counted from now.",
@@ -60,6 +69,14 @@ _EXPLANATIONS = {
     "KW303": Explanation(
         "A field that the record must have will expire on its own. The record cannot be read then.",
         "Find the writer that sets it. HPERSIST removes the expiry of a field.",
+    ),
+    "KW304": Explanation(
+        "A field has no expiry of its own, or a longer one than its declaration gives it.",
+        "A repair sets the declared expiry, counted from now.",
+    ),
+    "KW305": Explanation(
+        "A field will expire on its own. Its class declares which fields do, and it is not among them.",
+        "Declare its expiry in field_expiry, or find the writer that sets it. HPERSIST removes it.",
     ),
     "KW401": Explanation(
         "The value refers to a key or entry that does not exist. A read that follows it finds nothing.",

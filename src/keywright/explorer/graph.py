@@ -1,60 +1,40 @@
-"""The relation graph around a key: two steps, laid out in columns from left to right."""
+"""The relation graph around a key: two steps, drawn as the diagram of a schema is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+from markupsafe import Markup
 
 from keywright.engine import AsyncDatabase
 from keywright.explorer.atlas import Atlas, text_of
 from keywright.explorer.key_reader import answers, ask
 from keywright.explorer.neighbours import Neighbour, Neighbours
+from keywright.explorer.presentation import Presenter
 from keywright.keyspace import Key, gather_list
 from keywright.keyspace.codecs import unpacking_at_most
 from keywright.keyspace.references import Place
 from keywright.tools.describe.inspection import Inspection, inspect
+from keywright.tools.diagram.svg import LONGEST_CODE, LONGEST_TITLE, Card, Line, Mark, Wire, shortened
+from keywright.tools.diagram.svg import drawn as svg
 
-__all__ = ["Drawing", "Edge", "Node", "drawn"]
+__all__ = ["Drawing", "drawn"]
 
 MOST_FIRST = 12
 MOST_OF_ONE = 4
-MOST_SECOND = 2
+MOST_SECOND, MOST_BEHIND = 2, 12
 ENTRIES = 20
 MOST_BYTES = 1 << 16
-WIDTH, HEIGHT, GAP, AISLE = 230, 40, 12, 110
-
-
-class Node(NamedTuple):
-    """A key in the drawing, or a placeholder for several."""
-
-    title: str
-    detail: str
-    url: str | None
-    x: float
-    y: float
-
-    @property
-    def middle(self) -> float:
-        return self.y + HEIGHT / 2
-
-
-class Edge(NamedTuple):
-    """A curve between two nodes, labelled with its relation or reference."""
-
-    path: str
-    label: str
-    x: float
-    y: float
-    sort: str
 
 
 class Drawing(NamedTuple):
-    """The nodes and edges that a page template draws."""
+    """The boxes of the graph, and all of it as SVG."""
 
-    nodes: list[Node]
-    edges: list[Edge]
-    width: float
-    height: float
+    nodes: list[Card]
+    svg: Markup
+    names: Mapping[Key, str] = {}
+    """The names and titles in the neighbours that were read."""
 
 
 class _Step(NamedTuple):
@@ -72,10 +52,11 @@ async def drawn(
 ) -> Drawing:
     """Lay out the graph around a key: these neighbours, and one step further."""
     first = _chosen(steps)
-    behind = await _behind(db, neighbours, key, first)
-    return _laid_out(
+    behind, names = await _behind(db, neighbours, key, first)
+    drawing = _pictured(
         atlas, key, [step._replace(behind=more) for step, more in zip(first, behind, strict=True)]
     )
+    return drawing._replace(names=names)
 
 
 def _chosen(steps: Sequence[Neighbour]) -> list[_Step]:
@@ -98,17 +79,25 @@ def _chosen(steps: Sequence[Neighbour]) -> list[_Step]:
 
 async def _behind(
     db: AsyncDatabase, neighbours: Neighbours, key: Key, first: Sequence[_Step]
-) -> list[tuple[_Step, ...]]:
-    """Return the neighbours of each neighbour along relations and references, without the way back."""
+) -> tuple[list[tuple[_Step, ...]], dict[Key, str]]:
+    """Return the neighbours of each neighbour along relations and references, without the way back.
+
+    Also return the names in the neighbours themselves.
+    """
     read = await _readable(db, first)
     with unpacking_at_most(MOST_BYTES * len(read)):
         found = await db.run(gather_list([inspect(key, ENTRIES).attempt() for _, key in read]))
     seen = {key, *(step.place.key for step in first if step.place is not None)}
     behind: list[tuple[_Step, ...]] = [()] * len(first)
+    names: dict[Key, str] = {}
     for (number, _), inspection in zip(read, found, strict=True):
         if isinstance(inspection, Inspection) and inspection.older is None:
             behind[number] = _further(neighbours, inspection, seen)
-    return behind
+            if name := Presenter().inspected(inspection).name:
+                names[inspection.key] = name
+        if sum(map(len, behind)) >= MOST_BEHIND:
+            break
+    return behind, names
 
 
 async def _readable(db: AsyncDatabase, steps: Sequence[_Step]) -> list[tuple[int, Key]]:
@@ -147,52 +136,50 @@ def _further(neighbours: Neighbours, inspection: Inspection, seen: set[Key]) -> 
     return tuple(further)
 
 
-def _laid_out(atlas: Atlas, key: Key, steps: Sequence[_Step]) -> Drawing:
-    columns = [8.0, 8.0 + WIDTH + AISLE, 8.0 + 2 * (WIDTH + AISLE)]
-    nodes: list[Node] = []
-    edges: list[Edge] = []
-    y = 8.0
-    placed: list[tuple[_Step, Node]] = []
-    said = ""
-    for step in steps:
-        rows = max(1, len(step.behind))
-        node = _node(atlas, step, columns[1], y + (rows - 1) * (HEIGHT + GAP) / 2)
-        placed.append((step._replace(along="" if step.along == said else step.along), node))
-        said = step.along
-        for row, further in enumerate(step.behind):
-            behind = _node(atlas, further, columns[2], y + row * (HEIGHT + GAP))
-            nodes.append(behind)
-            repeated = row > 0 and step.behind[row - 1].along == further.along
-            edges.append(_edge(node, behind, further._replace(along="") if repeated else further))
-        y += rows * (HEIGHT + GAP)
-    height = max(y, 8.0 + HEIGHT + GAP)
-    center = Node(type(key).__name__, _detail(atlas, key), None, columns[0], (height - HEIGHT) / 2)
-    edges += [_edge(center, node, step) for step, node in placed]
-    deepest = 2 if any(step.behind for step in steps) else 1
-    return Drawing(
-        [center, *(node for _, node in placed), *nodes], edges, columns[deepest] + WIDTH + 8, height
-    )
+def _pictured(atlas: Atlas, key: Key, steps: Sequence[_Step]) -> Drawing:
+    title = type(key).__name__
+    cards = [_box("key", title, _detail(atlas, key), None, "here")]
+    wires: list[Wire] = []
+    for number, step in enumerate(steps):
+        place = f"{number}"
+        cards.append(_card(atlas, place, step))
+        wires.append(_wire("key", place, step))
+        for further, each in enumerate(step.behind):
+            behind = f"{number}-{further}"
+            cards.append(_card(atlas, behind, each))
+            wires.append(_wire(place, behind, each))
+    label = "Relation graph: this key, its neighbours, and one step further"
+    return Drawing(cards, Markup(svg(cards, wires, label)))
 
 
-def _node(atlas: Atlas, step: _Step, x: float, y: float) -> Node:
+def _card(atlas: Atlas, identity: str, step: _Step) -> Card:
     if step.place is None:
-        return Node(f"{step.more} more", step.along, None, x, y)
+        return _box(identity, f"{step.more} more", _label(step), None, "many")
     key = step.place.key
     entry = step.place.stored_field
-    detail = _detail(atlas, key) if entry is None else text_of(entry, 26)
-    return Node(type(key).__name__, detail, atlas.url(step.place), x, y)
+    detail = _detail(atlas, key) if entry is None else text_of(entry, LONGEST_CODE)
+    return _box(identity, type(key).__name__, detail, atlas.url(step.place), "")
+
+
+def _box(identity: str, title: str, detail: str, url: str | None, style: str) -> Card:
+    lines = (
+        Line(shortened(title, LONGEST_TITLE), "entity"),
+        Line(shortened(detail, LONGEST_CODE), "detail"),
+    )
+    return Card(identity, lines, f"{title} {detail}", url, style=style)
 
 
 def _detail(atlas: Atlas, key: Key) -> str:
-    text = " ".join(text for _, text in atlas.variables(key)) or "the only one"
-    return text if len(text) <= 28 else f"…{text[-27:]}"
+    return " ".join(text for _, text in atlas.variables(key)) or "the only one"
 
 
-def _edge(start: Node, end: Node, step: _Step) -> Edge:
-    x1, x2 = start.x + WIDTH, end.x
-    bend = (x2 - x1) / 2
-    path = (
-        f"M{x1:.0f} {start.middle:.0f} C{x1 + bend:.0f} {start.middle:.0f} "
-        f"{x2 - bend:.0f} {end.middle:.0f} {x2:.0f} {end.middle:.0f}"
+def _wire(source: str, target: str, step: _Step) -> Wire:
+    marks: tuple[Mark, Mark] = ("", "") if step.sort == "sibling" else ("", "arrow")
+    return Wire(
+        source, target, _label(step), step.along, step.sort, marks, None, "source", f"{source} {step.along}"
     )
-    return Edge(path, step.along, x2 - 6, end.middle - 5, step.sort)
+
+
+def _label(step: _Step) -> str:
+    """Return the name of a line. A relation is named after two templates, which the boxes name already."""
+    return "relation" if "↔" in step.along else step.along

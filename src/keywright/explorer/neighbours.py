@@ -43,8 +43,10 @@ class Neighbours:
         self._siblings = {kind: list(_siblings(kind, atlas.sheets)) for kind in atlas.sheets}
 
     def of(self, key: Key, value: Any) -> list[Neighbour]:
-        """Return the steps from a key; `value` is None if only its name is known."""
-        return [*self.linked(key, value), *self.siblings(key)]
+        """Return the steps from a key, each target once; `value` is None if only its name is known."""
+        linked = self.linked(key, value)
+        seen = {step.place for step in linked}
+        return [*linked, *(step for step in self.siblings(key) if step.place not in seen)]
 
     def linked(self, key: Key, value: Any) -> list[Neighbour]:
         """Return the steps along relations and references, each target once."""

@@ -20,7 +20,7 @@ from keywright.keyspace.wires import Effect, Operation
 
 __all__ = ["Change", "Watcher"]
 
-KEPT = 200
+KEPT = 1000
 AGAIN_SECONDS = 5.0
 PREFIX = "__keyevent@"
 CONFIG = Operation("explore", b"CONFIG", Effect.READ)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from keywright.explorer.atlas import key_url, quoted, template_url, text_of
 from keywright.explorer.audits import finding_id
 from keywright.explorer.presentation import left, sized
+from keywright.explorer.prose import doc, prose
+from keywright.explorer.table_markup import table
 from keywright.explorer.trees import tree
 
 __all__ = ["environment"]
@@ -27,6 +28,7 @@ def environment() -> Environment:
     )
     made.filters.update(
         count=counted,
+        short=shortened,
         size=sized,
         left=left,
         ago=ago,
@@ -36,12 +38,14 @@ def environment() -> Environment:
         quoted=quoted,
         shown=text_of,
         clock=clock,
+        micro=micro,
         doc=doc,
+        prose=prose,
         tree=tree,
         words=_paragraphs,
     )
 
-    made.globals.update(finding_id=finding_id, key_url=key_url, template_url=template_url)
+    made.globals.update(finding_id=finding_id, key_url=key_url, template_url=template_url, rows=table)
     for name in made.list_templates():
         made.get_template(name)  # compile now, so that the first page is as fast as the others
     return made
@@ -49,6 +53,17 @@ def environment() -> Environment:
 
 def counted(number: int | None) -> str:
     return "—" if number is None else f"{number:,}"
+
+
+def shortened(number: int) -> str:
+    """Format a count in at most four characters: 950, 1.2k, 18k, 3.4M."""
+    if number < 1000:
+        return str(number)
+    for unit in ("k", "M", "G", "T"):
+        number_of = number / 1000 ** ("kMGT".index(unit) + 1)
+        if number_of < 999.5 or unit == "T":
+            return f"{number_of:.1f}{unit}" if number_of < 9.95 else f"{number_of:.0f}{unit}"
+    raise AssertionError("the last unit takes any count")
 
 
 def ago(seconds: float) -> str:
@@ -77,18 +92,20 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def clock(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime("%H:%M:%S")
+def clock(moment: float, now: datetime | None = None) -> str:
+    """Format a time of today without its date: `17:40:05`, `3 Nov 17:40:05`, `30 Dec 2025 17:40:05`."""
+    then, today = datetime.fromtimestamp(moment, UTC), (now or datetime.now(UTC)).date()
+    date = "" if then.date() == today else f"{then.day} {then:%b} "
+    year = "" if not date or then.year == today.year else f"{then.year} "
+    return f"{date}{year}{then:%H:%M:%S}"
 
 
-def doc(text: str) -> Markup:
-    """Render a docstring: text between backticks as code, all of it escaped."""
-    pieces = [escape(piece) for piece in text.split("`")]
-    if len(pieces) % 2 == 0:
-        return escape(text)  # an unpaired backtick stays a backtick
-    code = Markup("<code>{}</code>")
-    marked = [code.format(piece) if number % 2 else piece for number, piece in enumerate(pieces)]
-    return Markup("").join(marked)
+def micro(microseconds: float) -> str:
+    """Format a short duration: `12 µs`, `3.4 ms`, `1.2 s`."""
+    if microseconds < 1000:
+        return f"{microseconds:.0f} µs"
+    milliseconds = microseconds / 1000
+    return f"{milliseconds:,.1f} ms" if milliseconds < 1000 else left(milliseconds)
 
 
 def _paragraphs(text: str) -> list[str]:

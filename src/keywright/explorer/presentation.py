@@ -6,6 +6,7 @@ Nothing here is HTML: a part is text, and the template escapes it.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -20,13 +21,18 @@ from keywright.keyspace.kinds.hyperloglog import Estimate
 from keywright.tools.describe.inspection import Hidden, Inspection
 from keywright.tools.describe.plain import plain
 
-__all__ = ["Part", "Presenter", "in_words", "left", "sized"]
+__all__ = ["NAMES", "TITLES", "Part", "Presenter", "in_words", "left", "sized"]
 
 MOST_PARTS = 4000
 MOST_CHARACTERS = 20_000
 SHORT = 240
+LONGEST_ID = 128
 DEEPEST = 40
-_NAMES = ("name", "title", "username", "global_name", "content", "topic", "status")
+HEX_BYTES = 512
+_ADDRESS = re.compile(r"https?://[^\s<>\"]{1,2000}")
+NAMES = ("name", "title", "username", "global_name", "content", "topic", "status")
+TITLES = ("name", "title", "username", "global_name", "display_name", "label")
+"""Members that name an object for people; the other NAMES only help to recognise it."""
 
 
 class Part(msgspec.Struct):
@@ -51,6 +57,13 @@ class Part(msgspec.Struct):
         return len(self.text) > SHORT or "\n" in self.text
 
     @property
+    def look(self) -> str:
+        """Return the classes of a scalar: one word with digits is an id, and shown as one."""
+        text = self.text
+        word = self.sort == "text" and 4 < len(text) <= LONGEST_ID and not set(text) & {" ", "/", "\n"}
+        return "text id" if word and any(map(str.isdigit, text)) else self.sort
+
+    @property
     def hint(self) -> str:
         """Return the name of an object, else its first fields, to identify it while it is collapsed."""
         named = {
@@ -58,8 +71,14 @@ class Part(msgspec.Struct):
             for label, part in self.parts
             if label is not None and not part.is_group and (part.sort, part.text) != ("word", "null")
         }
-        own = next((named[name].text for name in _NAMES if name in named and named[name].text), "")
+        own = next((named[name].text for name in NAMES if name in named and named[name].text), "")
         return _excerpt(own or " · ".join(f"{label} {part.text}" for label, part in islice(named.items(), 3)))
+
+    @property
+    def name(self) -> str:
+        """Return the name or title in an object, or nothing."""
+        texts = {label.text: part.text for label, part in self.parts if label and part.sort == "text"}
+        return _excerpt(next((texts[name] for name in NAMES if texts.get(name)), ""))
 
     @property
     def summary(self) -> str:
@@ -137,6 +156,8 @@ class Presenter:
     def _linked(self, part: Part) -> Part:
         if part.sort in ("text", "number"):
             part.url = self.links.get(part.text)
+        if part.url is None and part.sort == "text" and _ADDRESS.fullmatch(part.text):
+            part.url = part.text
         return part
 
 
@@ -167,7 +188,14 @@ def _time(value: datetime, now: datetime) -> Part:
 
 
 def _bytes(value: bytes, now: datetime) -> Part:
-    return Part("bytes", text_of(value, MOST_CHARACTERS), f"{sized(len(value))}")
+    """Return bytes as text if all of them are, else in hexadecimal."""
+    beginning = bytes(value[: MOST_CHARACTERS * 4])
+    try:
+        beginning.decode()
+    except UnicodeDecodeError:
+        shown = value[:HEX_BYTES]
+        return Part("bytes", f"{shown.hex(' ')}{' …' if len(value) > len(shown) else ''}", sized(len(value)))
+    return Part("bytes", text_of(value, MOST_CHARACTERS), sized(len(value)))
 
 
 def _number(value: int | float, now: datetime) -> Part:
@@ -192,23 +220,27 @@ def _texts(stored: Any) -> Any:
 
 
 def in_words(distance: timedelta) -> str:
-    """Format a distance from now: `in 3 days`, `2 minutes ago`."""
+    """Format a distance from now: `in 3 d 4 h`, `2 min ago`."""
     seconds = distance.total_seconds()
     duration = left(abs(seconds) * 1000)
     return f"in {duration}" if seconds >= 0 else f"{duration} ago"
 
 
-_UNITS = ((365.25 * 86400, "year"), (86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+_UNITS = ((31_557_600, "y"), (86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def left(milliseconds: float) -> str:
-    """Format a duration in its largest unit."""
-    seconds = milliseconds / 1000
-    for length, unit in _UNITS:
+    """Format a duration in its two largest units, as in `1 h 55 min`."""
+    seconds = int(milliseconds // 1000)
+    for place, (length, unit) in enumerate(_UNITS):
         if seconds >= length:
-            count = int(seconds // length)
-            return f"{count} {unit}{'' if count == 1 else 's'}"
-    return "less than a second"
+            count, rest = divmod(seconds, length)
+            words = f"{count:,} {unit}"
+            if unit == "s":
+                return words
+            smaller, smaller_unit = _UNITS[place + 1]
+            return f"{words} {rest // smaller} {smaller_unit}" if rest >= smaller else words
+    return "less than 1 s"
 
 
 def sized(count: float | None) -> str:

@@ -12,7 +12,8 @@ import heapq
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -25,20 +26,22 @@ from keywright.explorer.settings import ExplorerSettings
 from keywright.keyspace import Call, Key
 from keywright.keyspace.slots import slot_of
 from keywright.keyspace.wires import Wire
-from keywright.tools.audit.matcher import likely_pattern
 from keywright.tools.audit.page_reader import MEMORY, TTL
-from keywright.tools.audit.tally import LEAST
+from keywright.tools.audit.sample import LEAST
+from keywright.tools.pace import Pacemaker
+from keywright.tools.segments import likely_pattern
 
-__all__ = ["LONGEST_NAME", "Counted", "Node", "Snapshot", "Surveyor"]
+__all__ = ["LONGEST_NAME", "MOMENTS", "Counted", "Moment", "Node", "Snapshot", "Surveyor"]
 
 T = TypeVar("T")
 
 PAGE = 1000
-ASKED_A_PAGE = 8
+ASKED_ONE_IN = 32
 KEPT = 500
 LARGEST = 5
 LONGEST_NAME = 4096
 MOST_PATTERNS = 100
+MOMENTS = 240
 AFTER_TROUBLE_SECONDS = 2.0
 
 
@@ -132,6 +135,11 @@ class Snapshot(msgspec.Struct):
         return self.counted.get(kind) or Counted()
 
     @property
+    def outside(self) -> int:
+        """Return how many keys of the database were not counted: their names begin with another prefix."""
+        return max(0, self.total - self.unknown_keys - sum(each.keys for each in self.counted.values()))
+
+    @property
     def progress(self) -> float:
         return min(1.0, self.seen / self.total) if self.total else 1.0
 
@@ -145,6 +153,13 @@ class Snapshot(msgspec.Struct):
         return max(0.0, time.time() - (self.finished or self.started))
 
 
+class Moment(NamedTuple):
+    """The keys and the memory of each template at the end of one survey."""
+
+    finished: float
+    counted: dict[type[Key], tuple[int, int | None]]
+
+
 class Surveyor:
     """Surveys a database repeatedly; pages show `latest`."""
 
@@ -156,6 +171,9 @@ class Surveyor:
         self.complete: Snapshot | None = None
         self.previous: Snapshot | None = None
         self.trouble: str | None = None
+        self.history: deque[Moment] = deque(maxlen=MOMENTS)
+        self.on_complete: Callable[[], Awaitable[None]] | None = None
+        """What else is recorded after each survey."""
         self._wanted = asyncio.Event()
 
     @property
@@ -200,30 +218,33 @@ class Surveyor:
             Node(node.label, size, _used_bytes(fields or {}))
             for node, size, fields in zip(nodes, sizes, facts, strict=True)
         ]
+        pacemaker = Pacemaker(self.settings.survey_pace)
         for node in nodes:
-            await self._node(node, found)
+            await self._node(node, found, pacemaker)
         found.finished = time.time()
         self.previous, self.complete, self.current = self.complete, found, None
+        self.history.append(
+            Moment(found.finished, {kind: (each.keys, each.memory) for kind, each in found.counted.items()})
+        )
+        if self.on_complete is not None:
+            await self.on_complete()
         return found
 
-    async def _node(self, node: NodeReader, found: Snapshot) -> None:
+    async def _node(self, node: NodeReader, found: Snapshot, pacemaker: Pacemaker) -> None:
         lead = self.atlas.matcher.common_lead
-        surveyed = node.label
+        surveyed, page = node.label, pacemaker.pace.page(PAGE)
         cursor = 0
         while True:
-            began = time.monotonic()
-            cursor, names = await self.db.run(name_page(cursor, PAGE, lead=lead), at=node)
+            cursor, names = await self.db.run(name_page(cursor, page, lead=lead), at=node)
             await self._page(node, names, found)
             if node.label != surveyed:  # the cursor is not valid on the primary
                 raise ConnectionLostError(
                     surveyed, "it became unreachable, and the survey restarts at its primary"
                 )
-            found.seen += PAGE if lead else len(names)
+            found.seen += page if lead else len(names)
             if cursor == 0:
                 return
-            # At most half of the time is spent scanning, and the rate limit holds.
-            spent = time.monotonic() - began
-            await asyncio.sleep(max(spent, PAGE / self.settings.names_per_second - spent))
+            await pacemaker.wait(page)
 
     async def _page(self, node: NodeReader, names: list[bytes], found: Snapshot) -> None:
         groups, unknown = self.atlas.matcher.grouped(names)
@@ -253,8 +274,8 @@ class Surveyor:
 
 
 def _some(names: list[bytes], measured: int) -> list[bytes]:
-    """Return the names to measure: enough of each template, and a few of each page."""
-    count = max(ASKED_A_PAGE, LEAST - measured)
+    """Return the names to measure: enough of each template, and then a few of each page."""
+    count = max(-(-len(names) // ASKED_ONE_IN), LEAST - measured)
     return names if len(names) <= count else random.sample(names, count)
 
 

@@ -12,6 +12,8 @@ from keywright.explorer.presentation import SHORT, Part
 __all__ = ["tree"]
 
 FEW = 3
+MANY = 200
+"""So many parts of a group are shown at once; the others are folded."""
 
 
 def tree(part: Part) -> Markup:
@@ -20,7 +22,7 @@ def tree(part: Part) -> Markup:
     if part.is_group:
         _group(pieces, part, unfolded=len(part.parts) <= FEW)
     else:
-        _scalar(pieces, part)
+        _scalar(pieces, part, alone=True)
     return Markup("".join(pieces))
 
 
@@ -30,10 +32,17 @@ def _group(pieces: list[str], part: Part, *, unfolded: bool = False) -> None:
         return
     pieces.append('<ul class="tree">\n')
     for number, (label, value) in enumerate(part.parts):
+        if number and number % MANY == 0:
+            last = min(number + MANY, len(part.parts))
+            pieces.append(
+                f'<li><details><summary class="dim">{number + 1:,} to {last:,}</summary><ul class="tree">\n'
+            )
         if value.is_group and value.parts:
             _folding(pieces, label, value, number, unfolded=unfolded)
         else:
             _line(pieces, label, value)
+        if number >= MANY and (number % MANY == MANY - 1 or number == len(part.parts) - 1):
+            pieces.append("</ul></details></li>\n")
     if part.more:
         pieces.append(f'<li class="dim">and {part.more:,} more</li>\n')
     pieces.append("</ul>\n")
@@ -72,19 +81,23 @@ def _line(pieces: list[str], label: Part | None, value: Part) -> None:
 
 
 def _labelled(label: Part) -> str:
-    return escape(label.text if len(label.text) <= SHORT else f"{label.text[:SHORT]}…")
+    text = escape(label.text if len(label.text) <= SHORT else f"{label.text[:SHORT]}…")
+    return f'<span class="id">{text}</span>' if label.look == "text id" else text
 
 
-def _scalar(pieces: list[str], part: Part) -> None:
+def _scalar(pieces: list[str], part: Part, *, alone: bool = False) -> None:
     text = escape(part.text)
     if part.url:
-        pieces.append(f'<a class="v {part.sort}" href="{escape(part.url)}">{text}</a>')
+        away = "" if part.url.startswith("/") else ' rel="noreferrer noopener"'
+        pieces.append(f'<a class="v {part.look}" href="{escape(part.url)}"{away}>{text}</a>')
+    elif part.sort == "text" and part.is_long and alone:
+        pieces.append(f"<pre>{text}</pre>")
     elif part.sort == "text" and part.is_long:
         summary = escape(part.text[:SHORT].partition("\n")[0])
         pieces.append(f'<details class="long"><summary>{summary}…</summary><pre>{text}</pre></details>')
     elif part.sort == "text" and not part.text:
         pieces.append('<span class="v word">""</span>')
     else:
-        pieces.append(f'<span class="v {part.sort}">{text}</span>')
+        pieces.append(f'<span class="v {part.look}">{text}</span>')
     if part.note:
         pieces.append(f' <span class="note">{escape(part.note)}</span>')

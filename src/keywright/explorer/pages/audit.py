@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,17 +10,46 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from keywright.explorer.audits import Proposal
+from keywright.explorer.audits import Proposal, finding_id
 from keywright.explorer.explanations import explained
 from keywright.explorer.explorer import explorer_of, own_form, page
+from keywright.explorer.json_pages import exact
+from keywright.explorer.trends import HEIGHT, WIDTH, sparkline
 from keywright.tools.audit.findings import Finding
 from keywright.tools.repair.repairer import StepOutcome
+from keywright.tools.repair.step import Step
 
-__all__ = ["audit", "audit_live", "audit_start", "finding", "repair"]
+__all__ = ["audit", "audit_cancel", "audit_live", "audit_start", "finding", "finding_document", "repair"]
+
+
+SHOWN_AUDITS = 20
+BY_HAND = frozenset({"KW206", "KW208", "KW303", "KW305", "KW501", "KW502", "KW602", "KW603"})
+"""Findings that no repair is known for."""
 
 
 async def audit(request: Request) -> Response:
-    return page(request, "audit.html", **_values(request))
+    auditing = explorer_of(request).auditing
+    document = {
+        "running": auditing.running,
+        "problem": auditing.trouble,
+        "keys": auditing.tally and auditing.tally.inside,
+        "age_seconds": round(auditing.age, 1) if auditing.tally is not None else None,
+        "findings": [
+            {
+                "code": group.code.code,
+                "title": group.code.title,
+                "severity": group.code.level,
+                "count": group.total,
+                "kept": [finding_document(each) for each in group.kept],
+            }
+            for group in auditing.groups()
+        ],
+        "history": [
+            {"finished": past.finished, "keys": past.keys, "findings": past.findings}
+            for past in auditing.history
+        ],
+    }
+    return page(request, "audit.html", document, **_values(request))
 
 
 async def audit_live(request: Request) -> Response:
@@ -30,6 +60,12 @@ async def audit_live(request: Request) -> Response:
 async def audit_start(request: Request) -> Response:
     await own_form(request)
     explorer_of(request).auditing.start()
+    return RedirectResponse("/audit", 303)
+
+
+async def audit_cancel(request: Request) -> Response:
+    await own_form(request)
+    await explorer_of(request).auditing.cancel()
     return RedirectResponse("/audit", 303)
 
 
@@ -61,9 +97,24 @@ def _finding_page(
     outcomes: Sequence[StepOutcome] | None = None,
     status: int = 200,
 ) -> Response:
+    document = {
+        **finding_document(found),
+        "meaning": explained(found.code).meaning,
+        "remedy": explained(found.code).remedy,
+        "plan": proposal
+        and {
+            "mark": proposal.mark,
+            "removes_data": proposal.removes,
+            "steps": [_step_document(step) for step in proposal.steps],
+        },
+        "outcomes": None
+        if outcomes is None
+        else [{**_step_document(each.step), "state": each.state, "why": each.why} for each in outcomes],
+    }
     return page(
         request,
         "finding.html",
+        document,
         status=status,
         finding=found,
         explained=explained(found.code),
@@ -73,12 +124,53 @@ def _finding_page(
     )
 
 
+def finding_document(found: Finding) -> dict[str, Any]:
+    """Return a finding as JSON data."""
+    return {
+        "id": finding_id(found),
+        "code": found.code,
+        "title": found.kind.title,
+        "severity": found.kind.level,
+        "template": found.template,
+        "name": exact(found.name),
+        "entry": found.member and exact(found.member),
+        "other": found.other and exact(found.other),
+        "reason": found.shown_reason(show_ids=True),
+    }
+
+
+def _step_document(step: Step) -> dict[str, Any]:
+    return {
+        "action": step.action,
+        "name": exact(step.name),
+        "entry": step.member and exact(step.member),
+        "reason": step.reason,
+    }
+
+
 def _values(request: Request) -> dict[str, Any]:
-    auditing = explorer_of(request).auditing
+    explorer = explorer_of(request)
+    auditing = explorer.auditing
+    past = list(auditing.history)
+    totals = [each.total("error") + each.total("warning") for each in past]
+    changes = (
+        [_change(now - before) for before, now in itertools.pairwise([totals[0], *totals])] if totals else []
+    )
     return {
         "auditing": auditing,
         "groups": [(group, explained(group.code.code)) for group in auditing.groups()],
+        "history": list(zip(past, changes, strict=True))[::-1][:SHOWN_AUDITS],
+        "trend": sparkline(totals),
+        "size": (WIDTH, HEIGHT),
+        "jobs": explorer.repairs.jobs,
+        "by_hand": BY_HAND,
     }
+
+
+def _change(difference: int) -> str:
+    if not difference:
+        return "as before"
+    return f"{abs(difference):,} {'more' if difference > 0 else 'fewer'}"
 
 
 def _found(request: Request) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
@@ -10,15 +10,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keywright.errors import StoredDataError
-from keywright.explorer.atlas import query_of, text_of
-from keywright.explorer.explorer import Explorer, explorer_of, page
+from keywright.explorer.atlas import key_url, query_of, text_of
+from keywright.explorer.explorer import Explorer, Here, explorer_of, page
 from keywright.explorer.graph import drawn
-from keywright.explorer.key_reader import RAW_BYTES, Reading, are_there, facts_of, raw_of, read
+from keywright.explorer.json_pages import exact
+from keywright.explorer.key_reader import RAW_BYTES, Facts, Raw, Reading, are_there, facts_of, raw_of, read
+from keywright.explorer.near_names import near_keys, near_template
 from keywright.explorer.neighbours import Neighbour
+from keywright.explorer.pages.audit import finding_document
+from keywright.explorer.pages.entries import entry_export, entry_table
 from keywright.explorer.presentation import Part, Presenter
-from keywright.keyspace import Map
+from keywright.explorer.snippets import snippets_of
+from keywright.explorer.stored_form import stored_form
+from keywright.explorer.undeclared import undeclared
+from keywright.keyspace import Key, Map
 from keywright.keyspace.references import Place
 from keywright.keyspace.slots import slot_of
+from keywright.tools.describe.plain import inspected
 
 __all__ = ["key", "key_raw", "key_ttl"]
 
@@ -34,6 +42,8 @@ class Way(NamedTuple):
     title: str
     variables: str
     present: bool | None
+    name: str = ""
+    """The name or title in its target, if that was read."""
 
 
 class Trail(NamedTuple):
@@ -62,43 +72,104 @@ async def key(request: Request) -> Response:
     found = explorer.atlas.key_of(name)
     if found is None:
         return await _stranger(request, explorer, name)
+    if entry is None and (export := await entry_export(request, explorer, found)) is not None:
+        return export
     reading = await read(explorer.db, found, entry if found.declaration.storage.divisible else None)
+    entries = await entry_table(request, explorer, found, reading.facts) if entry is None else None
     steps = explorer.neighbours.of(found, reading.whole)
     there = await are_there(explorer.db, [step.place for step in steps])
-    trails = _trails(explorer, steps, there)
-    stored = [step for step, present in zip(steps, there, strict=True) if present is not False]
-    drawing = await drawn(explorer.db, explorer.atlas, explorer.neighbours, found, stored)
+    present = [step for step, present in zip(steps, there, strict=True) if present is not False]
+    drawing = await drawn(explorer.db, explorer.atlas, explorer.neighbours, found, present)
+    trails = _trails(explorer, steps, there, drawing.names)
+    sheet = explorer.atlas.sheets[type(found)]
+    findings = explorer.auditing.findings_on(name)
+    near = [] if reading.facts.exists else near_keys(explorer.surveyor.latest, name, sheet)
+    trouble = _told(reading.trouble, hidden=explorer.atlas.hides(name))
+    stored = await stored_form(explorer.db, found, reading.facts) if reading.trouble is not None else []
+    snippets = snippets_of(found, explorer.db.context, reading.facts, entry)
+    document = {
+        **_facts_document(name, reading.facts),
+        "keyspace": sheet.space.name,
+        "template": sheet.about.name,
+        "variables": dict(explorer.atlas.variables(found)),
+        "entry": entry and exact(entry),
+        "value": reading.inspection and inspected(reading.inspection),
+        "entries": entries and entries.document(),
+        "truncated": reading.too_large or bool(reading.inspection and reading.inspection.truncated),
+        "problem": trouble,
+        "stored": [part._asdict() for part in stored],
+        "links": [
+            {
+                "along": trail.along,
+                "sort": trail.sort,
+                "url": way.url,
+                "stored": way.present,
+                "name": way.name or None,
+            }
+            for trail in trails
+            for way in trail.ways
+        ],
+        "findings": [finding_document(each) for each in findings],
+        "near": [key_url(each) for each in near],
+        "python": snippets.python,
+        "redis_cli": snippets.redis_cli,
+    }
     return page(
         request,
         "key.html",
+        document,
         status=200 if reading.facts.exists else 404,
+        here=Here(sheet.space.name, sheet.about.name),
         name=name,
         entry=entry,
-        sheet=explorer.atlas.sheets[type(found)],
+        sheet=sheet,
         variables=explorer.atlas.variables(found),
         facts=reading.facts,
         reading=reading,
-        value=_value(explorer, reading, trails, whole=entry is None),
-        trouble=_told(reading.trouble, hidden=explorer.atlas.hides(name)),
+        value=None if entries else _value(explorer, reading, trails, whole=entry is None),
+        entries=entries,
+        near=near,
+        prefix=_prefix_of(name),
+        trouble=trouble,
+        stored=stored,
         linked=[trail for trail in trails if trail.sort != "sibling"],
         siblings=[trail for trail in trails if trail.sort == "sibling"],
         drawing=drawing if len(drawing.nodes) > 1 else None,
-        findings=explorer.auditing.findings_on(name),
+        findings=findings,
+        snippets=snippets,
         slot=slot_of(name) if explorer.db.context.sharded else None,
         searchable=found.declaration.storage.divisible and reading.trouble is None,
     )
 
 
 async def key_raw(request: Request) -> Response:
-    """Return the stored bytes, as part of a page; none of a value that is secret or not declared."""
+    """Return the stored bytes; none of a value that is secret or not declared."""
     explorer = explorer_of(request)
     name, entry = _asked(request)
     unknown = explorer.atlas.is_unknown(name) and not explorer.settings.show_unknown
-    if unknown or explorer.atlas.hides(name):
-        return page(request, "key_raw.html", hidden=True, unknown=unknown, entries=[], raw=None)
-    raw = await raw_of(explorer.db, name, entry)
-    entries = [RawEntry(text_of(label), _dump(data), len(data)) for label, data in raw.entries]
-    return page(request, "key_raw.html", hidden=False, unknown=False, entries=entries, raw=raw)
+    hidden = unknown or explorer.atlas.hides(name)
+    raw = Raw([], 0, truncated=False) if hidden else await raw_of(explorer.db, name, entry)
+    document = {
+        "name": exact(name),
+        "entry": None if entry is None else exact(entry),
+        "withheld": "not declared" if unknown else "secret" if hidden else None,
+        "size": raw.size,
+        "truncated": raw.truncated,
+        "entries": [
+            {"entry": exact(label), "size": len(data), "bytes": exact(data)} for label, data in raw.entries
+        ],
+    }
+    return page(
+        request,
+        "key_raw.html" if "hx-request" in request.headers else "key_raw_page.html",
+        document,
+        name=name,
+        entry=entry,
+        hidden=hidden,
+        unknown=unknown,
+        entries=[RawEntry(text_of(label), _dump(data), len(data)) for label, data in raw.entries],
+        raw=raw,
+    )
 
 
 async def key_ttl(request: Request) -> Response:
@@ -109,26 +180,89 @@ async def key_ttl(request: Request) -> Response:
 
 
 async def _stranger(request: Request, explorer: Explorer, name: bytes) -> Response:
-    """Return the page of a key that no template matches: its facts, without a decoded value."""
+    """Return the page of a key that no template matches: its facts, and its entries decoded by guess."""
     facts = await facts_of(explorer.db, name)
     older = explorer.atlas.matcher.old_place(name)
+    like = None if facts.exists else near_template(explorer.atlas, name)
+    near = [] if facts.exists else near_keys(explorer.surveyor.latest, name, like)
+    findings = explorer.auditing.findings_on(name)
+    withheld = _withheld(explorer, name)
+    found = None if withheld or not facts.exists else await undeclared(explorer.db, name, facts)
+    document = {
+        **_facts_document(name, facts),
+        "template": None,
+        "stored": found
+        and [
+            {"entry": each.entry, "looks_like": each.form or None, "value": each.value}
+            for each in found.parts
+        ],
+        "problem": withheld or (found and found.problem),
+        "truncated": bool(found and found.more),
+        "findings": [finding_document(each) for each in findings],
+        "near": [key_url(each) for each in near],
+    }
     return page(
         request,
         "stranger.html",
+        document,
         status=200 if facts.exists else 404,
         name=name,
         facts=facts,
+        withheld=withheld,
+        found=found,
         older=older,
-        findings=explorer.auditing.findings_on(name),
+        near=near,
+        near_template=like,
+        prefix=_prefix_of(name),
+        findings=findings,
     )
+
+
+def _withheld(explorer: Explorer, name: bytes) -> str | None:
+    """Return why the value of a key that no template matches is not shown; None if it is."""
+    if explorer.atlas.hides(name):
+        return "The value is declared secret, so it is not shown."
+    if explorer.atlas.is_unknown(name) and not explorer.settings.show_unknown:
+        return (
+            "The value is not shown, because it may be a secret of another program. "
+            "Start the explorer with --show-unknown to see it."
+        )
+    return None
+
+
+def _facts_document(name: bytes, facts: Facts) -> dict[str, Any]:
+    return {
+        "name": exact(name),
+        "exists": facts.exists,
+        "type": facts.stored_type,
+        "encoding": facts.encoding,
+        "size": facts.size,
+        "memory": facts.memory,
+        "ttl_ms": facts.ttl_ms,
+        "expiring_fields": [{"field": exact(field), "ttl_ms": ttl} for field, ttl in facts.fields],
+        "groups": [group._asdict() for group in facts.groups],
+    }
 
 
 def _asked(request: Request) -> tuple[bytes, bytes | None]:
     asked = query_of(request.scope["query_string"])
-    name = asked.get("name", b"")
+    name = asked.get("name", b"") or _from_hex(asked.get("name.hex", b""))
     if not name or len(name) > LONGEST_NAME:
         raise HTTPException(400, "The key name is missing or too long. Use /key?name=…")
     return name, asked.get("entry") or None
+
+
+def _prefix_of(name: bytes) -> str:
+    """Return the pattern of names that begin as a name does, up to its last colon."""
+    text = name.decode("utf-8", "replace")
+    return f"{text.rpartition(':')[0] or text[:8]}:*" if ":" in text else f"{text[:8]}*"
+
+
+def _from_hex(text: bytes) -> bytes:
+    try:
+        return bytes.fromhex(text.decode("ascii", "replace"))
+    except ValueError:
+        return b""
 
 
 def _value(explorer: Explorer, reading: Reading, trails: Sequence[Trail], *, whole: bool) -> Part | None:
@@ -171,14 +305,17 @@ def _only_text(step: Neighbour) -> str | None:
     return str(values[-1]) if values else None
 
 
-def _trails(explorer: Explorer, steps: Sequence[Neighbour], there: Sequence[bool | None]) -> list[Trail]:
+def _trails(
+    explorer: Explorer, steps: Sequence[Neighbour], there: Sequence[bool | None], names: Mapping[Key, str]
+) -> list[Trail]:
     trails: dict[tuple[str, str], Trail] = {}
     for step, present in zip(steps, there, strict=True):
         target = step.place.key
         variables = " ".join(text for _, text in explorer.atlas.variables(target))
         if step.place.stored_field is not None:
             variables = f"{variables} {text_of(step.place.stored_field, 80)}".strip()
-        way = Way(step, explorer.atlas.url(step.place), type(target).__name__, variables, present)
+        name = names.get(target, "") if step.place.field is None else ""
+        way = Way(step, explorer.atlas.url(step.place), type(target).__name__, variables, present, name)
         trails.setdefault((step.along, step.sort), Trail(step.along, step.sort, [])).ways.append(way)
     return list(trails.values())
 

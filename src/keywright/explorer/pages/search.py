@@ -1,13 +1,15 @@
 """Search for a key, with or without its prefix, an id, a path that ids are derived from, or a word.
 
-Nothing is scanned. An id is looked up in every template where it identifies a key or an entry on its own, in
-one round trip; for templates with several variables only the survey's sample is searched.
+An id is looked up in every template where it identifies a key or an entry on its own, in one round trip; for
+templates with several variables only the survey's sample is searched. A pattern, as in `shop:order:1*`, is
+looked for by scanning for a short time; the page has a cursor to continue.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -15,14 +17,19 @@ from starlette.responses import RedirectResponse, Response
 from keywright.errors import KeywrightError
 from keywright.explorer.atlas import Sheet, key_url, query_of, text_of
 from keywright.explorer.explorer import Explorer, explorer_of, page
+from keywright.explorer.json_pages import exact
 from keywright.explorer.key_reader import answers, are_there, ask
+from keywright.explorer.key_scan import Cursor, as_glob, is_glob, scan
+from keywright.explorer.survey import LONGEST_NAME
 from keywright.keyspace import Key
 from keywright.keyspace.references import Place
+from keywright.keyspace.template import escaped
 
 __all__ = ["search"]
 
 LONGEST = 4096
 MOST_SAMPLED = 30
+MOST_MATCHING = 100
 
 
 class Hit(NamedTuple):
@@ -40,15 +47,73 @@ async def search(request: Request) -> Response:
     if asked and (name := await _named(explorer, asked)) is not None:
         return RedirectResponse(key_url(name), 303)
     text = asked.decode("utf-8", "replace")
+    if is_glob(text):
+        return await _by_pattern(request, explorer, text)
     hits = await _by_id(explorer, text) if asked else []
+    sampled = _sampled(explorer, text) if asked else []
+    sheets = _by_word(explorer, text) if asked else []
+    document = {
+        "asked": text,
+        "found": [hit._asdict() for hit in hits],
+        "sampled": [hit._asdict() for hit in sampled],
+        "templates": [
+            {"keyspace": each.space.name, "name": each.about.name, "url": each.url} for each in sheets
+        ],
+    }
     return page(
         request,
         "search.html",
+        document,
         q=text_of(asked) if asked else "",
         hits=hits,
-        sampled=_sampled(explorer, text) if asked else [],
-        sheets=_by_word(explorer, text) if asked else [],
+        sampled=sampled,
+        sheets=sheets,
+        scan=None,
+        more=None,
     )
+
+
+async def _by_pattern(request: Request, explorer: Explorer, text: str) -> Response:
+    """Return the page of a pattern: the names that a short scan found, and the cursor of the rest."""
+    lead = explorer.atlas.matcher.common_lead
+    pattern = as_glob(text).encode()
+    if lead and not pattern.startswith((lead, b"*")):
+        pattern = escaped(lead) + pattern
+    cursor = Cursor.of(request.query_params.get("cursor", ""))
+
+    def wanted(name: bytes) -> bool:
+        return name.startswith(lead) and len(name) <= LONGEST_NAME
+
+    found = await scan(explorer.db, pattern, wanted, cursor, enough=MOST_MATCHING)
+    hits = [_named_hit(explorer, name) for name in sorted(found.names)]
+    total = explorer.surveyor.latest.total
+    of = f" of {total:,}" if found.passed < total else ""
+    seen = "all" if found.more is None else f"about {found.passed:,}{of}"
+    more = None if found.more is None else f"/search?{urlencode({'q': text, 'cursor': str(found.more)})}"
+    document = {
+        "asked": text,
+        "pattern": exact(pattern),
+        "scanned": found.passed,
+        "found": [hit._asdict() for hit in hits],
+        "next": more,
+    }
+    return page(
+        request,
+        "search.html",
+        document,
+        q=text_of(text.encode()),
+        hits=hits,
+        sampled=[],
+        sheets=[],
+        scan=f"Scanned {seen} keys of this database for names like {text_of(pattern)}.",
+        more=more,
+    )
+
+
+def _named_hit(explorer: Explorer, name: bytes) -> Hit:
+    key = explorer.atlas.key_of(name)
+    title = type(key).__name__ if key is not None else "not declared"
+    return Hit(key_url(name), title, text_of(name), "")
 
 
 async def _named(explorer: Explorer, asked: bytes) -> bytes | None:
