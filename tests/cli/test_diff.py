@@ -38,19 +38,20 @@ def test_a_lock_file_that_is_current_is_fine(lock: Path) -> None:
 
 
 def test_a_breaking_change_fails_and_is_locked_only_with_yes(lock: Path) -> None:
-    _edited(lock, '"template": "csrf:<cookie>"', '"template": "csrf-token:<cookie>"')
+    _edited(lock, '"source": "csrf:<cookie>"', '"source": "csrf-token:<cookie>"')
     before = lock.read_text()
     for arguments in ((), ("--write",)):
         done = invoke_keywright("diff", "meetup", "--lock", str(lock), *arguments)
         assert done.exit_code == 1
         assert "stored keys are not found" in done.stdout
+        assert "Declare moved_from='csrf-token:<cookie>'" in done.stdout
         assert lock.read_text() == before
     assert invoke_keywright("diff", "meetup", "--lock", str(lock), "--write", "--yes").exit_code == 0
     assert invoke_keywright("diff", "meetup", "--lock", str(lock)).stdout == "meetup: nothing changed.\n"
 
 
 def test_a_compatible_change_passes_and_asks_for_a_new_lock(lock: Path) -> None:
-    _edited(lock, "10 minutes after the last write", "9 minutes after the last write")
+    _edited(lock, '"ttl_ms": 600000', '"ttl_ms": 540000')
     done = invoke_keywright("diff", "meetup", "--lock", str(lock), "--format", "json")
     assert done.exit_code == 0
     assert "Update it with --write" in done.stderr

@@ -169,7 +169,7 @@ def test_a_large_collection_is_cut_with_a_note(
 def test_a_missing_key_exits_with_1(redis_url: str, invoke: Invoke) -> None:
     done = invoke("get", "cli_spaces:kinds", "kinds:total", "--url", redis_url)
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr == "kinds:total does not exist.\n"
+    assert done.stderr == "error: kinds:total does not exist.\n"
 
 
 def test_a_name_of_no_template_exits_with_2_and_the_nearest_one(redis_url: str, invoke: Invoke) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
+import redis
 
 from inferred_modules import refuse_code
 from invoking import Invoke
@@ -47,11 +49,18 @@ def test_a_server_is_read_and_not_written(
         for n in range(30):
             name = b"visits:%d" % n
             db.run(Plain(set_, (name, b"%d" % n, b"EX", b"3600"), name))
+            customer = b"c%05xff" % (n * 7919)
+            db.run(Plain(set_, (b"customer:" + customer, b"x"), b"customer:" + customer))
+            db.run(Plain(set_, (b"invoice:%d" % n, customer), b"invoice:%d" % n))
     done = invoke("infer", "--url", url)
     assert done.exit_code == 0, done.output
     assert 'class Visits(Value[int], key="visits:<visit>", space=inferred' in done.stdout
-    assert "expiry=expires_in(timedelta(seconds=3600))" in done.stdout
-    assert "30 of 30 keys, 100.00%, match 1 template" in done.stderr
+    assert "expiry=expires_in(timedelta(hours=1))" in done.stdout
+    assert "90 of 90 keys, 100.00%, match 3 templates" in done.stderr
+    assert (
+        "# 100 % of 30 values lead to customer:<customer>, 0 % of random ones.\nrefers(Invoice,"
+        in done.stdout
+    )
 
 
 def test_an_empty_server_exits_with_2(invoke: Invoke, redis_url: str) -> None:
@@ -113,6 +122,74 @@ def test_an_update_appends_what_is_new_and_changes_nothing_else(
     assert Path("updated_shop.py").read_bytes() == after
 
 
+def test_an_update_of_several_databases_adds_links_to_the_classes_of_the_module(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, redis_url: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    noise = random.Random(18)
+    users = [noise.randrange(10**9, 10**10) for _ in range(40)]
+    with redis.Redis.from_url(redis_url) as client, redis.Redis.from_url(f"{redis_url}?db=2") as pages:
+        for user in users:
+            client.hset(f"user:{user}", mapping={"name": f"name {user}", "age": user % 80})
+        client.mset({"xq vb": "a", "wei\x01zz": "b", "q&zz": "c"})
+        pages.mset({f"page:{n}": "text" for n in range(9)})
+        assert invoke("infer", "--url", redis_url, "-o", "numbered.py").exit_code == 0
+        before = Path("numbered.py").read_text()
+        assert 'key="<name>", space=inferred_0, fallback=True' in before
+        for n, user in enumerate(users):
+            client.set(f"user:{user}:team", n % 8)
+            client.sadd(f"team:{n % 8}:members", user)
+        pages.mset({f"author:{n}": f"{n}" for n in range(9)})
+    done = invoke("infer", "--url", redis_url, "--update", "numbered.py")
+    assert done.exit_code == 0, done.output
+    assert "inferred_0: 40 of 91 keys were declared; 2 new templates" in done.stderr
+    assert "inferred_0: 3 keys have no structure that repeats, or too long names: the fallback" in done.stderr
+    assert "inferred_2: 9 of 18 keys were declared; 1 new templates" in done.stderr
+    text = Path("numbered.py").read_text()
+    refuse_code(text)
+    added = text.removeprefix(before)
+    assert len(added) < len(text)
+    assert "many_to_one(UserTeam, inverse=TeamMembers)" in added
+    assert "refers(UserTeam, User, lambda key, _: [key.user]" in added
+    assert 'class Author(Value[int], key="author:<author>", space=inferred_2)' in added
+    audited = invoke("audit", "numbered:inferred_0,numbered:inferred_2", "--url", redis_url)
+    assert audited.exit_code == 0, audited.output
+    again = invoke("infer", "--url", redis_url, "--update", "numbered.py")
+    assert "inferred_0: 88 of 91 keys were declared; 0 new templates" in again.stderr
+    assert Path("numbered.py").read_text() == text
+    names = ("infer", "--names", "-", "--update", "numbered.py")
+    unchosen = invoke(*names, stdin=NAMES)
+    assert (unchosen.exit_code, "--space" in unchosen.stderr) == (2, True)
+    chosen = invoke(*names, "--space", "inferred_2", stdin=NAMES)
+    assert (chosen.exit_code, "3 new templates" in chosen.stderr) == (0, True), chosen.stderr
+    checked = invoke("check", "numbered:inferred_0,numbered:inferred_2")
+    assert checked.exit_code == 0, checked.output
+
+
+def test_an_update_adds_a_relation_to_a_class_of_the_module_under_a_prefix(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, redis_url: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("prefixed_shop.py").write_text(
+        "from keywright import Id, Keyspace, Value\n\n"
+        'shop = Keyspace("shop", "Teams.", prefix="shop")\n\n\n'
+        'class TeamOf(Value[Id], key="member:<member>:team", space=shop):\n'
+        '    """The team of a member."""\n\n    member: Id\n'
+    )
+    noise = random.Random(18)
+    with redis.Redis.from_url(redis_url) as client:
+        for n in range(40):
+            member, team = f"m{noise.randrange(16**6):06x}x", f"t{n % 8}{(n % 8) * 7919:05x}q"
+            client.set(f"shop:member:{member}:team", team)
+            client.sadd(f"shop:team:{team}:people", member)
+    done = invoke("infer", "--url", redis_url, "--update", "prefixed_shop.py")
+    assert done.exit_code == 0, done.output
+    assert "1 references and relations of the new templates" in done.stderr
+    assert "many_to_one(TeamOf, inverse=TeamPeople)" in Path("prefixed_shop.py").read_text()
+    audited = invoke("audit", "prefixed_shop:shop", "--url", redis_url)
+    assert audited.exit_code == 0, audited.output
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
@@ -131,3 +208,36 @@ def test_an_update_of_a_module_without_a_keyspace_is_refused(
     assert done.exit_code == 2
     assert error in done.stderr
     assert not path.exists() or path.read_text() == text
+
+
+DOCUMENT = """# Keys
+
+| Key | Type | TTL | Description |
+|---|---|---|---|
+| `user:{id}` | hash | | a user |
+| `user:{id}:posts` | set of u64 | 10 minutes | the newest posts |
+"""
+
+
+def test_the_module_of_a_document_is_proved(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("keys.md").write_text(DOCUMENT)
+    done = invoke("infer", "--document", "keys.md", "-o", "documented_shop.py", "--space", "shop")
+    assert (done.exit_code, done.stdout) == (0, ""), done.output
+    assert "2 templates from the document" in done.stderr
+    checked = invoke("check", "documented_shop:shop")
+    assert checked.exit_code == 0, checked.output
+    piped = invoke("infer", "--document", "-", "--space", "shop", stdin=DOCUMENT)
+    assert piped.stdout == Path("documented_shop.py").read_text()
+    refuse_code(piped.stdout)
+
+
+@pytest.mark.parametrize(
+    "other", [("--url", "redis://localhost"), ("--names", "-"), ("--update", "schema.py")]
+)
+def test_a_document_and_another_source_are_refused_together(invoke: Invoke, other: tuple[str, str]) -> None:
+    done = invoke("infer", "--document", "-", *other, stdin=DOCUMENT)
+    assert done.exit_code == 2
+    assert "--document is instead of a server, --names and --update" in done.stderr

@@ -162,9 +162,18 @@ def start() -> Iterator[Callable[..., Sweeper]]:
             each.process.communicate()
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("how", "jobs"),
+    [(signal.SIGKILL, "1"), (signal.SIGINT, "1"), (signal.SIGKILL, "2"), (signal.SIGINT, "2")],
+)
 def test_a_sweep_that_is_ended_in_the_middle_goes_on(
-    redis_url: str, raw: Raw, tmp_path: Path, invoke: Invoke, start: Callable[..., Sweeper], how: int
+    redis_url: str,
+    raw: Raw,
+    tmp_path: Path,
+    invoke: Invoke,
+    start: Callable[..., Sweeper],
+    how: int,
+    jobs: str,
 ) -> None:
     count, path = 3000, tmp_path / "bookmark"
     with redis.Redis.from_url(redis_url) as client:
@@ -172,7 +181,8 @@ def test_a_sweep_that_is_ended_in_the_middle_goes_on(
         for n in range(count):
             pipe.sadd(f"loans:r{n}", f"b{n}")
         pipe.execute()
-    sweeper = start(MODEL, "--url", redis_url, "--yes", "--max-rate", "200", "--resume", str(path))
+    slowly = ("--max-rate", "200", "--jobs", jobs)
+    sweeper = start(MODEL, "--url", redis_url, "--yes", *slowly, "--resume", str(path))
 
     def left() -> int:
         return sum(name.startswith(b"loans:") for name in raw.names())
@@ -184,6 +194,13 @@ def test_a_sweep_that_is_ended_in_the_middle_goes_on(
     assert (ran.code, left()) == (0, 0)
     assert all(raw("SISMEMBER", f"reader:r{n}:loans", f"b{n}") for n in range(0, count, 7))
     assert not path.exists()
+
+
+def test_a_conversion_and_a_migration_of_its_own_have_one_job(redis_url: str) -> None:
+    for arguments in (("spectacles", "--layout", "drc"), ("openmod", "--yes")):
+        done = invoke_keywright("migrate", *arguments, "--url", redis_url, "--jobs", "2")
+        assert done.exit_code == 2
+        assert "runs in one process. Leave out --jobs." in done.stderr
 
 
 def test_a_bookmark_of_other_names_is_not_gone_on_from(invoke: Invoke, raw: Raw, tmp_path: Path) -> None:
@@ -229,10 +246,10 @@ def _audits(url: str, count: int) -> None:
         pipe.execute()
 
 
-def test_a_hundred_thousand_records_of_openmod_are_swept(invoke: Invoke, redis_url: str, raw: Raw) -> None:
-    count = 100_000
+def test_twenty_thousand_records_of_openmod_are_swept(invoke: Invoke, redis_url: str, raw: Raw) -> None:
+    count = 20_000
     _audits(redis_url, count)
-    ran = invoke("openmod", "--yes", "--format", "json")
+    ran = invoke("openmod", "--yes", "--format", "json", "--full-speed")
     assert ran.code == 0
     assert ran.data["templates"]["audit:<post>"] == {"moved": 0, "upgraded": count, "both": 0, "refused": 0}
     assert ran.data["contract"] == {

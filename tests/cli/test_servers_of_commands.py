@@ -21,9 +21,13 @@ NO_SERVER = "--url redis://localhost:6379/0 or set REDIS_URL; or add --embedded 
 WITHOUT_SERVER = {
     "acl",
     "check",
+    "completion",
     "diff",
     "docs",
+    "generate",
+    "explain",
     "gateway simulate",
+    "init",  # only with --infer
     "meetup register",
     "meetup simulate",
     "openmod simulate",
@@ -46,9 +50,11 @@ NEEDING = {
     "discord ingest": [],
     "discord purge": ["--prefix", "bot", "--layout", "drc"],
     "explore": ["registry"],
+    "export": ["registry"],
     "gateway reset": [],
     "gateway run": [],
     "get": ["registry", "name"],
+    "import": ["registry", __file__],
     "infer": [],
     "meetup attach": ["series", "1"],
     "meetup authorize": [],
@@ -75,6 +81,8 @@ NEEDING = {
     "registry serve": ["--port", "0"],
     "recover": ["registry"],
     "repair": ["registry"],
+    "scan": ["registry"],
+    "shell": ["registry"],
     "stats": ["registry"],
 }
 SETTINGS = {

@@ -76,7 +76,7 @@ def test_an_unproved_model_is_never_repaired_nor_migrated(
 def test_an_explorer_that_repairs_needs_a_proved_model(invoke: Invoke) -> None:
     done = invoke("explore", "cli_spaces:overlapping", "--write", "--unproved")
     assert done.exit_code == 2
-    assert "--write repairs, which needs a proved model" in done.stderr
+    assert "--write edits and repairs, which needs a proved model" in done.stderr
 
 
 @pytest.mark.parametrize("names", ["cli_spaces:queues,results", "cli_spaces:results,queues"])

@@ -14,7 +14,7 @@ from keywright.errors import MissingDependencyError, dependencies_of
 if TYPE_CHECKING:
     from keywright.cli.files import check_writable, open_source, write_file
     from keywright.cli.logs import log_to_stderr
-    from keywright.cli.output import as_json, echo, echo_exact, echo_json, printable
+    from keywright.cli.output import as_json, echo, echo_error, echo_exact, echo_json, note, printable, warn
     from keywright.cli.program import app
     from keywright.cli.progress import Meter, bar
     from keywright.cli.targets import (
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         bindings_of,
         server_url,
     )
+    from keywright.cli.terminal import rich_console
 
 __all__ = [
     "EmbeddedOption",
@@ -38,13 +39,17 @@ __all__ = [
     "bindings_of",
     "check_writable",
     "echo",
+    "echo_error",
     "echo_exact",
     "echo_json",
     "log_to_stderr",
     "main",
+    "note",
     "open_source",
     "printable",
+    "rich_console",
     "server_url",
+    "warn",
     "write_file",
 ]
 
@@ -60,12 +65,16 @@ _HOMES = {
     "bindings_of": "targets",
     "check_writable": "files",
     "echo": "output",
+    "echo_error": "output",
     "echo_exact": "output",
     "echo_json": "output",
     "log_to_stderr": "logs",
+    "note": "output",
     "open_source": "files",
     "printable": "output",
+    "rich_console": "terminal",
     "server_url": "targets",
+    "warn": "output",
     "write_file": "files",
 }
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from keywright.cli.output import echo
-from keywright.cli.targets import ModelName, UnprovedOption, proved_model
+from keywright.cli.output import as_json, echo_exact, echo_json, printable, warn
+from keywright.cli.targets import ModelName, PrefixOption, UnprovedOption, proved_model
 from keywright.tools.acl import AclRole, AclServer
 from keywright.tools.acl import acl as rules_of
 
@@ -18,23 +18,27 @@ __all__ = ["acl"]
 class AclFormat(Enum):
     COMMAND = "command"
     ACLFILE = "aclfile"
+    JSON = "json"
 
 
 def acl(
     model: ModelName,
     role: Annotated[AclRole, typer.Option(help="The role of the user.", show_default=False)],
     form: Annotated[
-        AclFormat, typer.Option("--format", help="ACL SETUSER, or the line of an ACL file.")
+        AclFormat,
+        typer.Option("--format", help="ACL SETUSER, a line of an ACL file, or JSON."),
     ] = AclFormat.COMMAND,
     user: Annotated[str | None, typer.Option(help="The user's name, else MODEL-ROLE.")] = None,
-    prefix: Annotated[str | None, typer.Option(help="The prefix of names, if not the declared one.")] = None,
+    prefix: PrefixOption = None,
     server: Annotated[
         AclServer, typer.Option(help="The oldest server that must understand the rules.")
     ] = AclServer.REDIS_7_0,
     password_hash: Annotated[
         str | None,
         typer.Option(
-            help="The SHA-256 of the password in hexadecimal, else a placeholder.", show_default=False
+            metavar="SHA256",
+            help="The SHA-256 of the password in hexadecimal, else a placeholder.",
+            show_default=False,
         ),
     ] = None,
     scan: Annotated[
@@ -60,6 +64,11 @@ def acl(
 
     The password is never printed: replace PASSWORD-SHA256, or give --password-hash. Feed the command to the
     server with redis-cli's standard input, which leaves the patterns as they are.
+
+    Examples:
+        keywright acl shop.schema:shop --role reader
+        keywright acl shop.schema:shop --role writer --format aclfile --user shop
+        keywright acl shop.schema:shop --role auditor | redis-cli
     """
     described = proved_model(model, prefix, unproved=unproved).described()
     named = user or f"{described.spaces[0].name}-{role.value}"
@@ -75,9 +84,23 @@ def acl(
         with_secrets=with_secrets,
     )
     for template in made.exposed:
-        echo(
-            f"warning: {template} holds secrets, and some of its names match the pattern of another "
-            f"template, so this user can read them. Rename one of the templates.",
-            err=True,
+        warn(
+            f"{template} holds secrets, and some of its names match the pattern of another template, so this "
+            f"user can read them. Rename one of the templates."
         )
-    echo(made.as_command() if form is AclFormat.COMMAND else made.as_file_line())
+    if form is AclFormat.JSON:
+        echo_json(
+            as_json(
+                {
+                    "user": made.user,
+                    "role": role.value,
+                    "server": server.value,
+                    "rules": made.rules(),
+                    "exposed": list(made.exposed),
+                    "command": made.as_command(),
+                }
+            )
+        )
+        return
+    # Not wrapped: it is for a server.
+    echo_exact(printable(made.as_command() if form is AclFormat.COMMAND else made.as_file_line()))

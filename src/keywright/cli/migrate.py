@@ -10,14 +10,25 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
-from keywright.cli.audit import MaxRateOption, PrefixOption
+from keywright.cli.audit import FullSpeedOption, JobsOption, MaxRateOption, planned
 from keywright.cli.files import check_writable
-from keywright.cli.output import as_json, echo, echo_json
+from keywright.cli.output import UNCHANGED, as_json, echo, echo_json, note
 from keywright.cli.progress import Meter
-from keywright.cli.targets import EmbeddedOption, ModelName, UrlOption, bindings_of, proved_model, server_url
+from keywright.cli.targets import (
+    EmbeddedOption,
+    ModelName,
+    PrefixOption,
+    UrlOption,
+    bindings_of,
+    one_part,
+    proved_model,
+    server_url,
+)
 from keywright.engine import AsyncDatabase, aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit.findings import masked_name
+from keywright.tools.jobs import JobPlan
+from keywright.tools.layout import Line, Meaning
 from keywright.tools.migrate import (
     Bookmark,
     Contract,
@@ -30,6 +41,7 @@ from keywright.tools.migrate import (
 )
 from keywright.tools.migrate import contract as contracted
 from keywright.tools.model import Model
+from keywright.tools.pace import Pace
 
 __all__ = ["migrate"]
 
@@ -50,6 +62,7 @@ class _Task(NamedTuple):
     options: SweepOptions
     bookmark: Bookmark
     config: Path | None
+    plan: JobPlan | None
 
 
 def migrate(
@@ -79,6 +92,8 @@ def migrate(
         ),
     ] = None,
     max_rate: MaxRateOption = None,
+    full_speed: FullSpeedOption = False,
+    jobs: JobsOption = 1,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Plan from so many names only.", show_default=False)
     ] = None,
@@ -94,9 +109,12 @@ def migrate(
         ),
     ] = None,
     form: Annotated[
-        MigrateFormat, typer.Option("--format", help="How to print: for people, or for programs.")
+        MigrateFormat,
+        typer.Option("--format", rich_help_panel="Output", help="How to print: for people, or for programs."),
     ] = MigrateFormat.TEXT,
-    show_ids: Annotated[bool, typer.Option("--show-ids", help="Show names, not masked.")] = False,
+    show_ids: Annotated[
+        bool, typer.Option("--show-ids", rich_help_panel="Output", help="Show names, not masked.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do it. Else old keys are only counted.")] = False,
 ) -> None:
     """Bring stored data up to date with its declaration: former names, older shapes, former codecs.
@@ -108,10 +126,15 @@ def migrate(
 
     Exits with 0 when nothing old is left, 1 when something is, 2 for a wrong invocation, 3 when it could not
     run.
+
+    Examples:
+        keywright migrate shop.schema:shop --url redis://localhost:6379/0
+        keywright migrate shop.schema:shop --yes --resume progress
+        keywright migrate shop.schema:shop --contract
     """
     target = server_url(url, embedded)
-    loaded = proved_model(model, prefix)
-    options = SweepOptions(yes, max_rate, None if yes else limit, discard_old, from_version)
+    loaded = one_part(proved_model(model, prefix), target).model
+    options = SweepOptions(yes, Pace(max_rate, full_speed), None if yes else limit, discard_old, from_version)
     check_writable(resume)
     given = {"layout": layout, "prefix": prefix, "to-prefix": to_prefix, "from-version": from_version}
     name = " ".join(
@@ -122,7 +145,11 @@ def migrate(
         ]
     )
     bookmark = Bookmark(name) if resume is None or not yes else Bookmark.at(resume, name)
-    task = _Task(loaded, target, prefix, options, bookmark, config)
+    plan = planned(jobs, model, target, prefix, None)
+    if plan is not None and (layout is not None or (yes and loaded.sweep is not None)):
+        what = "a conversion of the layout" if layout is not None else f"the own migration of {loaded.name}"
+        raise UsageError(f"{what} runs in one process. Leave out --jobs.")
+    task = _Task(loaded, target, prefix, options, bookmark, config, plan)
     if layout is not None:
         _convert(task, layout, to_prefix, form)
         return
@@ -146,14 +173,21 @@ async def _sweep(task: _Task) -> SweepResult:
             if own is not None:
                 return await own(db, task.options, task.config, meter.show)
             return await sweep(
-                db, task.model.spaces, task.options, bookmark=task.bookmark, on_progress=meter.show
+                db,
+                task.model.spaces,
+                task.options,
+                bookmark=task.bookmark,
+                on_progress=meter.show,
+                plan=task.plan,
             )
 
 
 async def _contract(task: _Task) -> Contract:
     with Meter() as meter:
         async with _connected(task) as db:
-            return await contracted(db, task.model, max_rate=task.options.max_rate, on_progress=meter.show)
+            return await contracted(
+                db, task.model, pace=task.options.pace, on_progress=meter.show, plan=task.plan
+            )
 
 
 def _connected(task: _Task) -> aconnect:
@@ -171,7 +205,7 @@ def _convert(task: _Task, layout: str, to_prefix: str | None, form: MigrateForma
             return await convert_all(
                 db,
                 chosen.conversion,
-                max_rate=task.options.max_rate,
+                pace=task.options.pace,
                 bookmark=task.bookmark,
                 on_progress=meter.show,
             )
@@ -187,9 +221,9 @@ def _convert(task: _Task, layout: str, to_prefix: str | None, form: MigrateForma
     else:
         echo(f"{number:,} entities converted." if applied else f"about {number:,} pages to convert.")
         for words in chosen.conversion.left_out:
-            echo(f"not converted: {words}")
+            echo(Line(Meaning.WARNING("not converted:"), f" {words}", hang=2))
         if not applied:
-            echo("Nothing was changed. Add --yes to do it.")
+            echo(UNCHANGED)
     if number and not applied:
         raise typer.Exit(1)
 
@@ -209,7 +243,7 @@ def _stoppable(work: Coroutine[Any, Any, T]) -> T:
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
-        echo("stopped. Migrated keys stay migrated; run it again to continue.", err=True)
+        note("stopped. Migrated keys stay migrated; run it again to continue.")
         raise typer.Exit(1) from None
 
 
@@ -281,23 +315,24 @@ def _print_sweep(summary: _Summary, swept: SweepResult) -> None:
             if number
         ]
         if words:
-            echo(f"{template}: {', '.join(words)}")
+            echo(Line(Meaning.NAME(template), f": {', '.join(words)}", hang=2))
     for refusal in swept.refusals:
-        echo(f"left: {summary.key(refusal)}: {summary.reason(refusal)}")
+        name = Meaning.NAME(summary.key(refusal))
+        echo(Line(Meaning.WARNING("left:"), " ", name, f": {summary.reason(refusal)}", hang=2))
     echo(f"{summary.model}: {swept.seen:,} names seen in {swept.seconds:.1f} s.")
     if not summary.applied:
-        echo("Nothing was changed. Add --yes to do it." if swept.done else "Nothing is old.")
+        echo(UNCHANGED if swept.done else Line(Meaning.OK("Nothing is old.")))
 
 
 def _print_contract(ended: Contract) -> None:
     for template, number in sorted(ended.old.items()):
-        echo(f"old: {number:,} of {template}")
+        echo(Line(Meaning.WARNING("old:"), f" {number:,} of ", Meaning.NAME(template), hang=2))
     for template, why in sorted(ended.unknown.items()):
-        echo(f"not known: {template}: {why}")
+        echo(Line(Meaning.WARNING("not known:"), " ", Meaning.NAME(template), f": {why}", hang=2))
     if not ended.ready:
         found = "found data that needs them" if ended.old else "could not check all data"
         echo(f"The old declarations must stay: an audit {found}.")
         return
-    echo("An audit found nothing old.")
+    echo(Line(Meaning.OK("An audit found nothing old.")))
     for words in ended.droppable:
-        echo(f"may be dropped: {words}")
+        echo(Line(Meaning.OK("may be dropped:"), f" {words}", hang=2))

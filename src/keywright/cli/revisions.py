@@ -11,32 +11,31 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from keywright.errors import UsageError
-from keywright.tools.lock import parsed_lock, read_lock
-from keywright.tools.model import ModelDescription
+from keywright.tools.lock import ModelVersion, parsed_lock, read_lock, version_of
 from keywright.tools.plugins import load_model
 
-__all__ = ["described_at"]
+__all__ = ["version_at"]
 
 # Run in a process of its own: the modules of a revision must not mix with those loaded here.
 _DESCRIBE = (
-    "import sys; from keywright.tools.lock import lock_text; "
+    "import sys; from keywright.tools.schema import schema_of, schema_text; "
     "from keywright.tools.plugins import load_model; "
-    "sys.stdout.write(lock_text(load_model(sys.argv[1]).described()))"
+    "sys.stdout.write(schema_text(schema_of(load_model(sys.argv[1]))))"
 )
 
 
-def described_at(name: str) -> ModelDescription:
-    """Return the description that an argument of `diff` names."""
+def version_at(name: str) -> ModelVersion:
+    """Return the version of a model that an argument of `diff` names."""
     if name.endswith(".json") and "@" not in name:
         return read_lock(Path(name))
     model, at, when = name.partition("@")
     if not at:
-        return load_model(model).described()
+        return version_of(load_model(model))
     return read_lock(Path(when)) if Path(when).is_file() else _at_revision(model, when)
 
 
-def _at_revision(model: str, revision: str) -> ModelDescription:
-    """Return the description at a git revision, unpacked to a temporary folder and imported there."""
+def _at_revision(model: str, revision: str) -> ModelVersion:
+    """Return the version at a git revision, unpacked to a temporary folder and imported there."""
     with TemporaryDirectory(prefix="keywright-") as folder:
         with tarfile.open(fileobj=BytesIO(_archive(revision))) as archive:
             archive.extractall(folder, filter="data")
@@ -53,10 +52,9 @@ def _archive(revision: str) -> bytes:
 def _described_in(folder: Path, model: str, revision: str) -> bytes:
     below = Path.cwd().resolve().relative_to(_top().resolve())
     places = [folder / below, folder / below / "src", folder, folder / "src"]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(str(place) for place in places if place.is_dir()),
-    }
+    paths = [str(place) for place in places if place.is_dir()]
+    given = os.environ.get("PYTHONPATH")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, given] if given else paths)}
     command = [sys.executable, "-c", _DESCRIBE, model]
     return _output(command, folder, f"{model} cannot be described as of {revision}", environment)
 

@@ -18,7 +18,7 @@ from keywright.keyspace import Call, Id, Keyspace, Record, Set, Value, gather, m
 from keywright.keyspace.call import inside
 from keywright.tools.check import prove
 
-__all__ = ["take_tour"]
+__all__ = ["take_tour", "tour"]
 
 meetup = Keyspace("meetup", "State of a bot that ties Meetup events to Discord channels.")
 
@@ -50,6 +50,15 @@ class SeriesEvents(Set[Id], key="event_series:<series>:meetup_events", space=mee
 event_series = many_to_one(EventSeriesOf, inverse=SeriesEvents)
 
 DOCUMENTATION = "docs/ in the repository, and the docstrings of keywright"
+
+
+def tour() -> None:
+    """Walk through Keywright on a small sample, on a private server that is removed afterwards.
+
+    Examples:
+        keywright tour
+    """
+    take_tour()
 
 
 def take_tour(console: Console | None = None) -> None:
