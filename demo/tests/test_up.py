@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -51,24 +52,37 @@ def assert_every_model_has_data(url: str) -> None:
 
 
 def test_the_models_of_one_server_share_no_name() -> None:
-    assert [finding for finding in check(*bindings_of(MODELS)) if finding.severity == "error"] == []
+    found = check(*bindings_of([*MODELS, "bookshop"]))
+    assert [finding for finding in found if finding.severity == "error"] == []
 
 
 def test_every_model_has_live_data_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     with running_up(tmp_path, "--port", "0") as up:
         address = up.printed(r"Keywright is up: (http://\S+)")[1]
-        log = up.printed(r"Moderation log of Open Mod: (http://\S+)")[1]
+        log = up.printed(r"(http://\S+) +the public moderation log of Open Mod")[1]
+        tour = up.printed(r"Begin here: (http://\S+/tour) ")[1]
         assert "Moderation log of <bdi>r/mysub</bdi>" in opened(log)
         folder = up.folder()
         up.printed(r"[1-9][\d,]* handled · [\d,]+ keys · [\d.]+ MB · 12 processes up\n")
         assert_every_model_has_data(f"unix://{folder / 'redis.sock'}")
         wait_until(lambda: surveyed_keys(opened(address)) > 1000, "a map of more than a thousand keys")
-        assert "sample-discord:v1json:guilds:" in opened(address)
+        assert "writes allowed" in opened(tour)
+        assert "Break it</button>" in opened(tour)
+        assert "sample-discord:v1json:guilds:" in opened(f"{address}/map")
         up.signal(signal.SIGINT)
         assert up.ended() == 0, up.output
         assert "DOWN" not in up.output
         assert up.left_nothing(folder)
-        assert len(up.output.split("http://")) == 3, "two addresses"
+        served = re.findall(r"^ +http://\S+ +(.+)$", up.output, re.MULTILINE)
+        assert [each.split(":")[0] for each in served] == [
+            "the simulated Discord",
+            "what the gateway receives and publishes, for Prometheus",
+            "the repositories of the container registry, as JSON",
+            "the public moderation log of Open Mod",
+            "the simulated Reddit",
+            "the Meetup bot",
+            "the simulated Meetup",
+        ]
 
 
 def test_a_killed_supervisor_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -145,6 +159,21 @@ def test_with_yes_samples_are_written_beside_the_keys_of_a_real_server_and_stay_
     prefix = names.SPECTACLES.encode()
     assert all(isinstance(name, bytes) and name.startswith((prefix, b"precious")) for name in written)
     assert keywright_server.call("GET", "precious") == b"1"
+
+
+def test_on_a_real_server_the_explorer_is_read_only_and_has_no_tour(
+    tmp_path: Path, redis_url: str, keywright_server: RedisServer
+) -> None:
+    with running_up(tmp_path, "--only", "spectacles", "--port", "0", "--url", redis_url) as up:
+        address = up.printed(r"Begin here: (http://\S+)  every model with its keys, read-only")[1]
+        start = opened(address)
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            opened(f"{address}/tour")
+        up.signal(signal.SIGTERM)
+        assert up.ended() == 0
+    assert "read-only</span>" in start
+    assert 'href="/tour"' not in start
+    assert keywright_server.call("KEYS", f"{names.TOUR}:*") == []
 
 
 def test_the_server_of_redis_url_is_not_written_to(

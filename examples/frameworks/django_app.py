@@ -15,16 +15,34 @@ from django.core.asgi import get_asgi_application
 from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest, JsonResponse
 from django.urls import path
+from django.utils.deprecation import MiddlewareMixin
 from examples.frameworks.guestbook import Visits
 
 from keywright import AsyncDatabase, Database, aconnect, connect
+from keywright.errors import EngineError, VariableError
 
-settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["127.0.0.1"], SECRET_KEY="of an example")
+settings.configure(
+    ROOT_URLCONF=__name__,
+    ALLOWED_HOSTS=["127.0.0.1"],
+    SECRET_KEY="of an example",
+    MIDDLEWARE=[f"{__name__}.DatabaseErrors"],
+)
+
+
+class DatabaseErrors(MiddlewareMixin):
+    """Answer errors of all views, sync and async."""
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> JsonResponse | None:
+        if isinstance(error, VariableError):
+            return JsonResponse({"detail": str(error)}, status=404)  # a name that no key can have
+        if isinstance(error, EngineError):
+            return JsonResponse({"detail": "the database is not available"}, status=503)
+        return None
 
 
 @cache
 def database() -> Database:
-    """Return the database of sync views. It is opened once, shared by threads, and may be forked."""
+    """Return the database of sync views, opened once, shared by threads. It may be forked."""
     return connect(client_name="django")
 
 
@@ -48,9 +66,11 @@ Message = MutableMapping[str, Any]
 
 
 async def asgi(
-    scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
+    scope: Message,
+    receive: Callable[[], Awaitable[Message]],
+    send: Callable[[Message], Awaitable[None]],
 ) -> None:
-    """Serve Django, and open the database of async views with the server: Django has no lifespan."""
+    """Serve Django. Open the database of async views with the server: Django has no lifespan."""
     if scope["type"] != "lifespan":
         await django_asgi(scope, receive, send)
         return

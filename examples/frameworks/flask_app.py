@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+import msgspec
 from examples.frameworks.guestbook import GuestTheme, Theme, Visits
 from flask import Flask, Response, abort, jsonify, request
 
@@ -19,12 +20,17 @@ app = Flask(__name__)
 
 @app.errorhandler(VariableError)
 def invalid_id(error: VariableError) -> tuple[str, int]:
-    return str(error), 404
+    return str(error), 404  # a name that no key can have
+
+
+@app.errorhandler(msgspec.ValidationError)
+def invalid_body(error: msgspec.ValidationError) -> tuple[str, int]:
+    return str(error), 400
 
 
 @app.put("/guests/<guest>/theme")
 def put_theme(guest: str) -> Response:
-    theme = GuestTheme(**request.get_json())
+    theme = msgspec.convert(request.get_json(), GuestTheme)  # checks the types
     db.run(Theme(guest).set(theme))
     return jsonify(theme)
 

@@ -1,4 +1,4 @@
-"""The explorer over the chosen models and the keys of their services."""
+"""The explorer over the chosen models and the keys of their services; on throw-away data with a tour."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from keywright import Binding
-from keywright.explorer import ExplorerSettings, serve
-from keywright_demo import names
+from keywright import Binding, connect
+from keywright.explorer import ExplorerSettings, Tour, serve
+from keywright.tools import Model
+from keywright_demo import bookshop, names
 from keywright_discord.drc import schema as drc
 from keywright_discord.gateway.schema import gateway
 from keywright_discord.spectacles import schema as spectacles
@@ -25,7 +26,11 @@ REST_SECONDS = 3.0
 
 
 def bindings_of(models: Sequence[str]) -> list[Binding]:
-    """Return the bindings under which the samples of these models are stored."""
+    """Return the bindings under which the samples of these models, or of the tour, are stored."""
+    return [binding for bound in _bound(models).values() for binding in bound]
+
+
+def _bound(models: Sequence[str]) -> dict[str, list[Binding]]:
     of_model: dict[str, list[Binding]] = {
         "drc": [
             *drc.bind(names.DISCORD),
@@ -36,18 +41,31 @@ def bindings_of(models: Sequence[str]) -> list[Binding]:
         "registry": [registry.registry.bind(), registry.notifications.bind()],
         "openmod": bind_openmod(names.OPENMOD),
         "meetup": [meetup.bind(prefix=names.MEETUP)],
+        "bookshop": [bookshop.bind()],
     }
-    return [binding for model in models for binding in of_model[model]]
+    return {model: of_model[model] for model in models}
 
 
-def main(port: str, *models: str) -> None:
-    bindings = bindings_of(models)
+def main(port: str, mode: str, *models: str) -> None:
+    """Serve the explorer. With a tour it may write, so the server must hold samples only."""
+    url, tour = os.environ["REDIS_URL"], None
+    if mode == "with-tour":
+        tour = Tour(bookshop.bookshop, bookshop.fill)
+        models = (*models, "bookshop")
+        with connect(url, bookshop.bind()) as db:
+            bookshop.fill(db)
     asyncio.run(
         serve(
-            [binding.space for binding in bindings],
-            ExplorerSettings(port=int(port), rest_seconds=REST_SECONDS),
-            url=os.environ["REDIS_URL"],
-            bindings=bindings,
+            [Model(name, tuple(each.space for each in bound)) for name, bound in _bound(models).items()],
+            ExplorerSettings(
+                port=int(port),
+                rest_seconds=REST_SECONDS,
+                write=tour is not None,
+                tour=tour,
+                show_unknown=tour is not None,
+            ),
+            url=url,
+            bindings=bindings_of(models),
             on_listening=lambda address: print(f"exploring at {address}"),
         )
     )

@@ -19,6 +19,7 @@ __all__ = [
     "SPECTACLES",
     "STATS",
     "STREAMS",
+    "TOUR",
     "broker_settings",
 ]
 
@@ -28,6 +29,7 @@ STREAMS = "sample-events"
 GATEWAY = "sample-gateway"
 OPENMOD = "sample-openmod"
 MEETUP = "sample-meetup"
+TOUR = "sample-bookshop"
 
 GROUP = "keywright-sample"
 """Not the default `gateway`: at a real broker those may be the queues of a real bot."""

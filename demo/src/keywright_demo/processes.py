@@ -161,6 +161,8 @@ class ProcessGroup:
         self.processes: list[ChildProcess] = []
         self.addresses: dict[str, str] = {}
         """Addresses that processes printed, by name."""
+        self.served: list[tuple[str, str]] = []
+        """Addresses for people, and what is there."""
 
     async def start(
         self,

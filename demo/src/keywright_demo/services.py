@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from keywright.tools.http import LOOPBACK
 from keywright_demo import names
@@ -64,6 +65,10 @@ async def _drc(group: ProcessGroup) -> None:
         ready=r"shard 0: ready",
     )
     group.addresses["metrics"] = f"http://{monitor}/metrics"
+    group.served += [
+        (f"http://{started[1]}", "the simulated Discord: its REST API, for programs"),
+        (group.addresses["metrics"], "what the gateway receives and publishes, for Prometheus"),
+    ]
 
 
 async def _spectacles(group: ProcessGroup) -> None:
@@ -81,6 +86,7 @@ async def _registry(group: ProcessGroup) -> None:
         ready=_LISTENING,
     )
     await group.start("registry feeder", f"{HERE}.registry_feeder", started[1], database)
+    group.served.append((f"{started[1]}/repositories", "the repositories of the container registry, as JSON"))
 
 
 async def _openmod(group: ProcessGroup) -> None:
@@ -108,7 +114,10 @@ async def _openmod(group: ProcessGroup) -> None:
         },
         ready=r"watching r/",
     )
-    group.addresses["moderation log"] = f"http://{pages}"
+    group.served += [
+        (f"http://{pages}", "the public moderation log of Open Mod"),
+        (dict(_EXPORTED.findall(started[0]))["REDDIT_URL"], "the simulated Reddit: its API, for programs"),
+    ]
 
 
 async def _meetup(group: ProcessGroup) -> None:
@@ -132,6 +141,11 @@ async def _meetup(group: ProcessGroup) -> None:
         },
         ready=_LISTENING,
     )
+    simulated = urlsplit(dict(_EXPORTED.findall(started[0]))["MEETUP_API_URL"]).netloc
+    group.served += [
+        (f"http://{pages}/health", "the Meetup bot: its health; people link their accounts at /link/…"),
+        (f"http://{simulated}", "the simulated Meetup: its API, for programs"),
+    ]
 
 
 _WEB = ("starlette", "uvicorn")
@@ -146,12 +160,13 @@ SERVICES = {
 }
 
 
-def explorer_service(port: int, models: Sequence[str]) -> DemoService:
-    """Return the service of the explorer over these models."""
+def explorer_service(port: int, models: Sequence[str], *, tour: bool) -> DemoService:
+    """Return the service of the explorer over these models. With a tour it may write."""
+    mode = "with-tour" if tour else "read-only"
 
     async def start(group: ProcessGroup) -> None:
         started = await group.start(
-            "explorer", f"{HERE}.explorer", str(port), *models, ready=r"^exploring at (http://\S+)$"
+            "explorer", f"{HERE}.explorer", str(port), mode, *models, ready=r"^exploring at (http://\S+)$"
         )
         group.addresses["explorer"] = started[1]
 

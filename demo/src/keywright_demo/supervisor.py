@@ -29,6 +29,7 @@ REDIS = "Redis server"
 DEFAULT_PORT = 8600
 STATUS_SECONDS = 1.0
 WATCH_SECONDS = 0.25
+_TOUR = "break a sample, audit it, repair it, undo the repair"
 _SIGNALS = (*STOP_SIGNALS, signal.SIGHUP)
 
 
@@ -68,7 +69,9 @@ class Supervisor:
         """Return the chosen services whose modules are installed."""
         chosen = {model: SERVICES[model] for model in self.options.models}
         if self.options.explorer:
-            chosen["explorer"] = explorer_service(self._explorer_port(), self.options.models)
+            chosen["explorer"] = explorer_service(
+                self._explorer_port(), self.options.models, tour=self._is_throw_away
+            )
         for name, service in list(chosen.items()):
             if missing := service.missing:
                 del chosen[name]
@@ -124,8 +127,9 @@ class Supervisor:
         self._groups = [ProcessGroup(name, workspace) for name in services]
         if "explorer" not in services and self._redis is not None:
             self.console.print(f"Redis is at {workspace.redis}")
-        work = [self._start(group, services[group.name]) for group in self._groups]
-        tasks = [asyncio.create_task(each) for each in (*work, self._watch(), self._show_status(metrics))]
+        starts = [asyncio.create_task(self._start(each, services[each.name])) for each in self._groups]
+        others = (self._watch(), self._show_status(metrics), self._say_where_to_begin(starts))
+        tasks = [*starts, *(asyncio.create_task(each) for each in others)]
         for task in tasks:
             task.add_done_callback(self._stop_after_a_crash)
         try:
@@ -148,11 +152,22 @@ class Supervisor:
         except ProcessFailedError as error:
             self._report(error)
             return
-        if address := group.addresses.get("moderation log"):
-            self.console.print(f"Moderation log of Open Mod: {address}")
         if address := group.addresses.get("explorer"):
             self.console.print(f"Keywright is up: {address}", "bold green")
             self.console.print(f"Ctrl-C stops everything; {self._leftovers}.")
+
+    async def _say_where_to_begin(self, starts: list[asyncio.Task[None]]) -> None:
+        """Print every address, and which to open first, once everything has started or failed."""
+        await asyncio.wait(starts)
+        served = [each for group in self._groups for each in group.served]
+        width = max((len(address) for address, _ in served), default=0)
+        for address, what in served:
+            self.console.print(f"  {address:{width}}  {what}")
+        for group in self._groups:
+            if explorer := group.addresses.get("explorer"):
+                first = f"{explorer}/tour" if self._is_throw_away else explorer
+                what = _TOUR if self._is_throw_away else "every model with its keys, read-only"
+                self.console.print(f"Begin here: {first}  {what}", "bold")
 
     def _stop_after_a_crash(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
@@ -195,6 +210,11 @@ class Supervisor:
     def _report(self, error: ProcessFailedError) -> None:
         self._failed.add(error.process)
         self.console.print(str(error), "red")
+
+    @property
+    def _is_throw_away(self) -> bool:
+        """Whether the data ends with this run: then the explorer may write to it."""
+        return self.options.url is None
 
     @property
     def _leftovers(self) -> str:

@@ -202,10 +202,10 @@ def stored(raw: Raw, name: bytes) -> Any:
         (("get", "message", "1", "2"), "message takes MESSAGE, but 2 ids were given"),
         (("get", "message", "one"), "message must be a Discord id"),
         (("get", "message", "1", "--prefix", ""), "a DRC prefix must not be empty"),
-        (("get", "message"), "Missing argument"),
-        (("purge", "--layout", "drc"), "Missing option '--prefix'"),
-        (("purge", "--prefix", "bot"), "Missing option '--layout'"),
-        (("get", "message", "1", "--layout", "x"), "'x' is not one of"),
+        (("get", "message"), "ID is missing."),
+        (("purge", "--layout", "drc"), "--prefix is missing."),
+        (("purge", "--prefix", "bot"), "--layout is missing."),
+        (("get", "message", "1", "--layout", "x"), "--layout must be one of drc, spectacles, got 'x'."),
     ],
 )
 def test_a_wrong_invocation_exits_with_2(
@@ -248,7 +248,7 @@ def test_a_server_that_refuses_exits_with_3_and_the_line(
     invoke: Invoke, recording: Path, keywright_server: RedisServer, redis_url: str
 ) -> None:
     keywright_server.call(
-        "ACL", "SETUSER", "reader", "on", ">letmein", "~*", "+@read", "+@connection", "+info"
+        "ACL", "SETUSER", "reader", "reset", "on", ">letmein", "~*", "+@read", "+@connection", "+info"
     )
     where = f"redis://reader:letmein@127.0.0.1:{keywright_server.port}/0"
     done = invoke("discord", "ingest", str(recording), "--url", where)
@@ -282,7 +282,7 @@ def test_what_is_not_there_exits_with_1(invoke: Invoke, redis_url: str) -> None:
         db.run(DrcCache().apply([event("GUILD_CREATE", {"id": GUILD})]))
     done = invoke("discord", "get", "member", GUILD, ANN, "--url", redis_url)
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr == "member 100 11 is not in the cache.\n"
+    assert done.stderr == "error: member 100 11 is not in the cache.\n"
 
 
 def test_a_prefix_without_a_cache_is_pointed_out(invoke: Invoke, redis_url: str) -> None:

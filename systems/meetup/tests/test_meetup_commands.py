@@ -180,7 +180,7 @@ def test_a_channel_is_attached_to_a_series_that_is_tracked(redis_url: str, raw: 
     assert (first.stdout, again.stdout) == ("Attached.\n", "It was attached already.\n")
     assert raw("GET", f"event_series:{series}:discord_channel") == b"5"
     taken = invoked("attach", series, "6", "--url", redis_url)
-    assert (taken.exit_code, taken.stderr) == (1, f"refused: {series} has 5 already.\n")
+    assert (taken.exit_code, taken.stderr) == (1, f"error: {series} has 5 already.\n")
     assert isinstance(invoked("attach", "unknown", "7", "--url", redis_url).exception, RefusedChangeError)
 
 

@@ -135,6 +135,7 @@ DEED = st.builds(
     IDS,
     deaths(most_sent=8),
 )
+MOST_RUNS = 3
 BATCHES = st.tuples(*[st.lists(DEED, min_size=1, max_size=4)] * WRITERS)
 
 
@@ -161,12 +162,16 @@ class Writers(WritersAtOnce):
 
 
 def _play(stage: Stage) -> None:
-    Writers.reached = set()
-    play(Writers, stage, examples=40, steps=12)
-    # The writers got nearly everywhere; threads decide what a run misses.
+    """Play until the writers got nearly everywhere: threads decide what a run misses."""
     kinds = (kind.declaration.template.source for kind in _written(meetup))
     wanted = {source.split(":")[0] + source.rpartition(":")[2] for source in kinds}
-    assert len({name for name in wanted if "<" not in name} - Writers.reached) <= 5
+    Writers.reached, missed = set(), wanted
+    for _ in range(MOST_RUNS):
+        play(Writers, stage, examples=40, steps=12)
+        missed = {name for name in wanted if "<" not in name} - Writers.reached
+        if len(missed) <= 5:
+            return
+    raise AssertionError(f"the writers never reached {missed}")
 
 
 def _written(space: Keyspace) -> list[Any]:

@@ -163,3 +163,8 @@ def test_tokens_are_sealed_where_a_keyring_is_bound_and_clear_ones_still_read(
 def test_a_sealed_token_is_not_written_by_a_preview_without_a_keyring() -> None:
     (wire,) = preview(schema.AccessToken().set(Secret("x")), Context())
     assert wire.arguments == (b"SET", b"meetup_access_token", b"x")
+
+
+def test_new_ids_are_not_taken_for_options() -> None:
+    """One in 64 began with a dash."""
+    assert not [made for made in (schema.new_id() for _ in range(2000)) if made.startswith("-")]

@@ -547,10 +547,8 @@ async def test_at_most_the_prefetch_is_unsettled_over_all_events(amqp_url: str) 
         assert len(await following) == 1
 
 
-UNSETTLED = (
-    "lists:sum([N || Q <- rabbit_amqqueue:list(),"
-    " {_, N} <- rabbit_amqqueue:info(Q, [messages_unacknowledged])])"
-)
+# Counted by the channels: a queue answers before it handles acknowledgements that arrived earlier.
+UNSETTLED = "lists:sum([N || [{_, N}] <- rabbit_channel:info_all([messages_unacknowledged])])"
 NOT_MOVED = (
     'lists:sum([N || Q <- rabbit_amqqueue:list(), E <- [<<"gateway:A">>, <<"gateway:B">>],'
     " [{_, {resource, _, queue, F}}, {_, N}] <- [rabbit_amqqueue:info(Q, [name, messages])], E =:= F])"

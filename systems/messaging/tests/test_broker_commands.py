@@ -296,12 +296,12 @@ def test_a_broker_that_is_away_exits_with_3(command: str, url: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((EVENT,), "Missing option '--broker'"),
-        (("--broker", "memory://"), "Missing argument"),
+        ((EVENT,), "--broker is missing."),
+        (("--broker", "memory://"), "EVENT is missing."),
         ((EVENT, "--broker", "kafka://x"), "'kafka' is not the scheme of a broker"),
         (("a:b", "--broker", "memory://"), "'a:b' cannot name"),
         ((EVENT, "--broker", "memory://", "--group", ""), "'' cannot name"),
-        ((EVENT, "--broker", "memory://", "--nonsense"), "No such option"),
+        ((EVENT, "--broker", "memory://", "--nonsense"), "--nonsense is not an option of keywright broker"),
     ],
 )
 def test_a_wrong_invocation_exits_with_2(

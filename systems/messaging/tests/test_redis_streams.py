@@ -300,9 +300,10 @@ async def test_calls_go_on_after_their_connection_was_lost(redis_url: str, raw: 
 
         answering = asyncio.create_task(answer())
         assert await broker.call("A", 1) == 1
-        feed = broker._caller._subscription._feed  # type: ignore[union-attr]  # it has called, so it listens
+        subscription = broker._caller._subscription
+        assert subscription is not None
         raw("CLIENT", "KILL", "TYPE", "pubsub")
-        await asyncio.to_thread(wait_until, lambda: broker._caller._subscription._feed is not feed, "noticed")  # type: ignore[union-attr]  # as above
+        await asyncio.to_thread(wait_until, lambda: subscription.interruptions == 1, "noticed")
         assert await broker.call("A", 2) == 2
         answering.cancel()
 

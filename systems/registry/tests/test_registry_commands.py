@@ -123,7 +123,7 @@ def test_a_bad_line_among_good_ones_caches_none_of_them(redis_url: str, raw: Raw
 
 def test_get_of_an_uncached_repository_is_exit_1(invoke: Invoke, redis_url: str) -> None:
     done = invoke("registry", "get", "acme/web", "--url", redis_url)
-    assert (done.exit_code, done.stdout, done.stderr) == (1, "", "acme/web is not cached.\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", "error: acme/web is not cached.\n")
 
 
 def test_a_path_that_is_not_utf_8_is_exit_2(redis_url: str) -> None:

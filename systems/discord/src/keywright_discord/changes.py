@@ -58,6 +58,11 @@ class Mode(enum.Enum):
     PATCH = "its fields are merged into the stored object; without one nothing happens"
 
 
+for _member in (*Kind, *Mode):
+    # Python 3.11 has a property in Python for each member, 0.1 µs a read; 3.12 keeps the members like this.
+    type.__setattr__(type(_member), _member.name, _member)
+
+
 class Change(msgspec.Struct, gc=False):
     """The base of all changes."""
 

@@ -24,7 +24,7 @@ from keywright.operations import (
     procedure,
 )
 from keywright_discord.changes import Mode
-from keywright_discord.raw_json import Body, Snowflakes, body_bytes, body_fields, encode, stored_fields
+from keywright_discord.raw_json import Body, Fields, Snowflakes, body_bytes, body_fields, stored_fields
 
 Place: TypeAlias = tuple[Key, str | None]
 """The place of a document: a string, or a field of a hash."""
@@ -43,9 +43,10 @@ class Draft:
         self.now_ms = now_ms
         self._known = known
         self._listed = listed
-        # Documents as they will be; those that are None are removed.
-        self._strings: dict[Key, bytes | None] = {}
-        self._fields: dict[Key, dict[str, bytes | None]] = {}
+        # Documents as they will be; those that are None are removed. Objects are encoded at the end, since
+        # several changes may be merged into one.
+        self._strings: dict[Key, Body | None] = {}
+        self._fields: dict[Key, dict[str, Body | None]] = {}
         self._erased: dict[Key, None] = {}
         self._members: dict[Set[Any], dict[str, bool]] = {}
         self._added: dict[Set[Any], Snowflakes] = {}
@@ -62,26 +63,28 @@ class Draft:
 
     def get(self, place: Place) -> bytes | None:
         """Return a document as it is in the draft; it must have been read before, or written in it."""
-        key, field = place
-        written = self._strings.get(key, UNSET) if field is None else self._field(key, field)
-        if written is not UNSET:
-            return written
-        if self._many and (body := self._among_many(key)) is not None:
-            return body
-        return None if key in self._erased else self._known[place]
+        body = self._body(place)
+        return None if body is None else body_bytes(body)
+
+    def fields(self, place: Place) -> Fields | None:
+        """Return the fields of a document as it is in the draft, or None if there is no object."""
+        body = self._body(place)
+        return stored_fields(body) if body is None or isinstance(body, bytes) else body
 
     def put(self, place: Place, body: Body, mode: Mode, carried: tuple[str, ...] = ()) -> bool:
         """Write a document in its mode. Return whether there is one now."""
-        if mode is Mode.REPLACE:
-            known = (stored_fields(self.get(place)) or {}) if carried else {}
-            kept = {name: raw for name, raw in known.items() if name in carried}
-            self._write(place, encode({**kept, **body_fields(body)}) if kept else body_bytes(body))
+        if mode is Mode.REPLACE and not carried:
+            self._write(place, body)
             return True
-        old = stored_fields(self.get(place))
+        old = self.fields(place)
+        if mode is Mode.REPLACE:
+            kept = {name: raw for name, raw in (old or {}).items() if name in carried}
+            self._write(place, {**kept, **body_fields(body)} if kept else body)
+            return True
         if old is not None:
-            self._write(place, encode({**old, **body_fields(body)}))
+            self._write(place, {**old, **body_fields(body)})
         elif mode is Mode.MERGE:
-            self._write(place, body_bytes(body))
+            self._write(place, body)
         return old is not None or mode is Mode.MERGE
 
     def put_many(
@@ -98,7 +101,7 @@ class Draft:
         """Make these the only documents of a hash."""
         self.erase(key)
         if documents:
-            self._fields[key] = {field: body_bytes(body) for field, body in documents.items()}
+            self._fields[key] = dict(documents)
 
     def drop(self, place: Place) -> None:
         self._write(place, None)
@@ -116,8 +119,12 @@ class Draft:
             self._listed[key].clear()
 
     def add(self, key: Set[Any], *members: str) -> None:
-        self._members.setdefault(key, {}).update(dict.fromkeys(members, True))
-        if key in self._listed:
+        written = self._members.get(key)
+        if written is None:
+            written = self._members[key] = {}
+        for member in members:
+            written[member] = True
+        if self._listed and key in self._listed:
             self._listed[key].update(members)
 
     def add_many(self, key: Set[Any], members: Snowflakes) -> None:
@@ -142,16 +149,25 @@ class Draft:
             *self._set_calls(),
         ]
 
-    def _write(self, place: Place, body: bytes | None) -> None:
+    def _write(self, place: Place, body: Body | None) -> None:
         key, field = place
         if field is None:
             self._strings[key] = body
         else:
             self._fields.setdefault(key, {})[field] = body
 
-    def _field(self, key: Key, field: str) -> bytes | UnsetType | None:
-        bodies = self._fields.get(key)
-        return UNSET if bodies is None else bodies.get(field, UNSET)
+    def _body(self, place: Place) -> Body | None:
+        key, field = place
+        written: Body | UnsetType | None = UNSET
+        if field is None:
+            written = self._strings.get(key, UNSET)
+        elif (bodies := self._fields.get(key)) is not None:
+            written = bodies.get(field, UNSET)
+        if written is not UNSET:
+            return written
+        if self._many and (body := self._among_many(key)) is not None:
+            return body
+        return None if self._erased and key in self._erased else self._known[place]
 
     def _among_many(self, key: Key) -> bytes | None:
         found = (many.find(key) for many in reversed(self._many))
@@ -164,14 +180,15 @@ class Draft:
                 yield key.delete()
             else:
                 assert isinstance(key, Value)
-                strings.setdefault(type(key), []).append((key, body))
+                strings.setdefault(type(key), []).append((key, body_bytes(body)))
         for kind, pairs in strings.items():
             yield kind.set_many(pairs)
         for key, bodies in self._fields.items():
             assert isinstance(key, Map)
-            written = [
-                word for field, body in bodies.items() if body is not None for word in (field.encode(), body)
-            ]
+            written: list[bytes] = []
+            for field, body in bodies.items():
+                if body is not None:
+                    written += (field.encode(), body_bytes(body))
             gone = [field for field, body in bodies.items() if body is None]
             if written:
                 yield Refreshing(PUT_FIELDS, key, tuple(written), int)
@@ -227,25 +244,25 @@ class _Many:
 
 
 def read(places: Iterable[Place]) -> Call[dict[Place, bytes | None]]:
-    """Return documents as they are stored, in one round trip: MGET by class, HMGET by hash."""
-    strings: dict[type[Key], list[Key]] = {}
-    maps: dict[Key, list[str]] = {}
-    for key, field in dict.fromkeys(places):
-        if field is None:
-            strings.setdefault(type(key), []).append(key)
+    """Return documents as they are stored, by place, in one round trip: MGET by class, HMGET by hash."""
+    groups: dict[type[Key] | Key, list[Place]] = {}
+    for place in dict.fromkeys(places):
+        key, field = place
+        groups.setdefault(type(key) if field is None else key, []).append(place)
+    calls: list[Call[list[bytes | None]]] = []
+    for group, some in groups.items():
+        if isinstance(group, Key):
+            calls.append(Command(GET_FIELDS, group, tuple([field for _, field in some]), as_is))
         else:
-            maps.setdefault(key, []).append(field)
-    calls: list[Call[list[bytes | None]]] = [
-        BulkRead(kind, kind.names(keys), Raw()) for kind, keys in strings.items()
-    ]
-    calls += [Command(GET_FIELDS, key, tuple(fields), as_is) for key, fields in maps.items()]
-    order: list[Place] = [(key, None) for keys in strings.values() for key in keys]
-    order += [(key, field) for key, fields in maps.items() for field in fields]
+            calls.append(BulkRead(group, group.names([key for key, _ in some]), Raw()))
 
-    def known(found: list[list[bytes | None]]) -> dict[Place, bytes | None]:
-        return dict(zip(order, (body for bodies in found for body in bodies), strict=True))
+    def by_place(found: list[list[bytes | None]]) -> dict[Place, bytes | None]:
+        known: dict[Place, bytes | None] = {}
+        for some, bodies in zip(groups.values(), found, strict=True):
+            known.update(zip(some, bodies, strict=True))
+        return known
 
-    return gather_list(calls).map(known)
+    return gather_list(calls).map(by_place)
 
 
 def among(key: Set[str], members: Iterable[str]) -> Call[set[str]]:

@@ -121,12 +121,14 @@ def with_people(put: Put, people: Iterable[str]) -> Nested:
 def member(given: Fields, guild: str, person: str | None, mode: Mode) -> Iterator[Change]:
     """Yield a guild member after its user; `person` is the user's id if the member has no user."""
     # Permissions are computed for one channel: docs/resolutions.md#a52.
-    data = {name: raw for name, raw in given.items() if name != "permissions"}
+    data = dict(given)
+    data.pop("permissions", None)
     normal = data
     if not absent(data.get("user")):
         who = user(data["user"], "member.user")
         person = who.ids[0]
-        normal = {name: raw for name, raw in data.items() if name != "user"}
+        normal = dict(data)
+        del normal["user"]
         yield who
     if person is None:
         raise PayloadError("member.user", "a user", "nothing")
@@ -145,7 +147,7 @@ def presence(given: Fields, guild: str) -> Iterator[Change]:
         yield Drop(Kind.PRESENCE, ids)
         return
     data = {"guild_id": written(guild), **given}
-    yield Put(Kind.PRESENCE, ids, data, {**data, "user": written(person.ids[0])})
+    yield Put(Kind.PRESENCE, ids, data, data | {"user": written(person.ids[0])})
 
 
 def presences(bodies: list[bytes], guild_id: str) -> Iterator[Change]:
@@ -272,12 +274,14 @@ def message(given: Fields, bot: str | None) -> Nested:
     guild = maybe_id(given, "guild_id", "message")
     nested = Nested(Put(Kind.MESSAGE, (place, identity), given, dict(given)), [])
     _author(nested, given, guild)
-    _mentions(nested, given, guild)
-    _referenced(nested, given, guild, bot)
+    if "mentions" in given:
+        _mentions(nested, given, guild)
+    if "referenced_message" in given:
+        _referenced(nested, given, guild, bot)
     for name in ("interaction", "interaction_metadata"):
-        if not absent(given.get(name)):
+        if name in given and not absent(given[name]):
             nested.normal[name] = _invoked(nested, fields(given[name], name), guild)
-    if not absent(given.get("thread")):
+    if "thread" in given and not absent(given["thread"]):
         _started(nested, fields(given["thread"], "message.thread"), guild, bot)
     return nested
 

@@ -47,7 +47,6 @@ from keywright_discord.raw_json import (
     body_fields,
     maybe_id,
     scalar,
-    stored_fields,
     written,
 )
 
@@ -157,7 +156,8 @@ class EventCache(ABC, Generic[D]):
         together: list[Change] = []
         last = 0
         for place, changes in groups:
-            if any(self._must_list(change) for change in changes):
+            listing = [each for each in changes if type(each) is not Put and self._must_list(each)]
+            if listing:
                 yield from self._write(together, context, mark and mark(last))
                 together = []
                 yield from self._write(changes, context, mark and mark(place))
@@ -168,6 +168,8 @@ class EventCache(ABC, Generic[D]):
 
     def _wanted(self, changes: list[Change]) -> list[Change]:
         """Return the changes of kept entities; a removed guild takes along all that is kept of it."""
+        if self.kinds == ALL_KINDS:
+            return changes
         return [change for change in changes if _kind_of(change) in self._concerned]
 
     def _write(self, changes: list[Change], context: Context, mark: Call[Any] | None = None) -> Steps[None]:
@@ -177,7 +179,9 @@ class EventCache(ABC, Generic[D]):
             return
         draft = yield from self._begin(changes, context)
         for change in changes:
-            yield from self._change(change, draft)
+            steps = self._change(change, draft)
+            if steps is not None:
+                yield from steps
         calls = draft.calls()
         if calls and mark is not None and not context.sharded:
             yield atomic(*calls, mark, spread=True)
@@ -188,15 +192,16 @@ class EventCache(ABC, Generic[D]):
 
     @abstractmethod
     def _must_list(self, change: Change) -> bool:
-        """Return whether a change lists stored keys, so that all changes before it must be written."""
+        """Return whether a change other than a put lists stored keys, so that all changes before it must be
+        written."""
 
     @abstractmethod
     def _begin(self, changes: list[Change], context: Context) -> Steps[D]:
         """Return a draft with the stored documents and sets that these changes depend on."""
 
     @abstractmethod
-    def _change(self, change: Change, draft: D) -> Steps[None]:
-        """Apply one change to the draft."""
+    def _change(self, change: Change, draft: D) -> Steps[None] | None:
+        """Apply one change to the draft. Return the steps of one that must read more, which apply it."""
 
 
 def count_member(
@@ -207,12 +212,12 @@ def count_member(
     A repeated addition is that of a stored member who joined at the same time. Most members are not stored,
     so a removal of an unknown one counts too; it is repeated if the user is among those who left last.
     """
-    body = stored_fields(draft.get(guild))
+    body = draft.fields(guild)
     counted = None if body is None else body.get("member_count")
     total = None if counted is None or absent(counted) else scalar(counted, "guild.member_count")
     if type(total) is not int:
         return
-    stored = stored_fields(draft.get(member))
+    stored = draft.fields(member)
     left = [place for place in departed if draft.get(place) is not None]
     if change.by > 0:
         for place in left:
@@ -239,7 +244,7 @@ def complete_members(change: ReceiveChunk, draft: Draft, received: Set[Any], gui
     if not change.is_last:
         draft.add(received, *change.people)
         return None
-    counted = (stored_fields(draft.get(guild)) or {}).get("member_count")
+    counted = (draft.fields(guild) or {}).get("member_count")
     complete = counted is not None and scalar(counted, "guild.member_count") == len(people)
     return people if complete else None
 
@@ -275,5 +280,7 @@ def _at(mark: Mark, place: int) -> Mark:
 
 
 def _kind_of(change: Change) -> Kind | None:
+    if isinstance(change, Put):  # most changes
+        return change.kind
     kind: Kind | None = getattr(change, "kind", None)
     return kind or KIND_OF.get(type(change))

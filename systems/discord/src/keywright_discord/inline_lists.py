@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from keywright_discord.changes import Mode, PutItem, PutItems
 from keywright_discord.draft import Draft, Place
-from keywright_discord.raw_json import Fields, absent, objects, one_id, stored_fields, written
+from keywright_discord.raw_json import Fields, absent, objects, one_id, written
 
 
 def put_item(change: PutItem, guild: Place, draft: Draft) -> None:
     """Write or remove an element, at its old position or the end; nothing if the list is not stored."""
-    listed = (stored_fields(draft.get(guild)) or {}).get(change.field)
+    listed = (draft.fields(guild) or {}).get(change.field)
     if listed is None or absent(listed):
         return
     items = {one_id(each, change.by, change.field): each for each in objects(listed, change.field)}

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias, cast
 
 import msgspec
 
-from keywright import Codec, Rest, SnowflakeText
+from keywright import Codec, Json, Rest, SnowflakeText
 from keywright.errors import UsageError
 
 Fields: TypeAlias = dict[str, msgspec.Raw]
@@ -22,9 +22,12 @@ Body: TypeAlias = Fields | bytes
 
 _fields = msgspec.json.Decoder(Fields).decode
 _list = msgspec.json.Decoder(list[Fields]).decode
+_text = msgspec.json.Decoder(str).decode
 _ids = msgspec.json.Decoder(list[str | int]).decode
 _any = msgspec.json.Decoder().decode
-_object = msgspec.json.Decoder(dict[str, Any]).decode
+decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+NOT_AN_OBJECT = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What `decode_object` raises for other bytes."""
 
 encode = msgspec.json.encode
 
@@ -124,12 +127,19 @@ def one_id(given: Fields, field: str, what: str) -> str:
     raw = given.get(field)
     if raw is None:
         raise PayloadError(f"{what}.{field}", "an id", "nothing")
+    try:
+        found = _text(raw)
+    except msgspec.MsgspecError:
+        found = ""
+    if found.isascii() and found.isdigit() and found[0] != "0" and len(found) < 20:
+        return found  # in quotes, as Discord sends ids
     return identity(scalar(raw, f"{what}.{field}"), f"{what}.{field}")
 
 
 def maybe_id(given: Fields, field: str, what: str) -> str | None:
     """Return an id, or None if it is missing or null."""
-    return None if absent(given.get(field)) else one_id(given, field, what)
+    raw = given.get(field)
+    return None if raw is None or absent(raw) else one_id(given, field, what)
 
 
 def name_of(given: Fields, field: str, what: str, expected: str) -> str:
@@ -167,7 +177,9 @@ def _canonical(digits: str) -> bool:
 
 def reference(value: object) -> str | None:
     """Return the id that stands for an object in a decoded document, or None if the value is not an id."""
-    if not isinstance(value, str | int):
+    if type(value) is str and value.isascii() and value.isdigit() and value[0] != "0" and len(value) < 20:
+        return value  # most are
+    if type(value) is not str and type(value) is not int:
         return None
     try:
         return identity(value, "a reference")
@@ -181,7 +193,7 @@ def scalar(raw: msgspec.Raw, what: str) -> Any:
         found = _any(raw)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise PayloadError(what, "JSON", bytes(raw)) from error
-    if isinstance(found, dict | list):
+    if type(found) is dict or type(found) is list:
         raise PayloadError(what, "a plain value", found)
     return found
 
@@ -221,6 +233,7 @@ class JsonObject(Codec[dict[str, Any]]):
 
     expected = "a JSON object"
     python_type = dict
+    alike = Json(dict[str, Any])
     samples = ({}, {"id": "151120006600001", "roles": [], "nick": None})
 
     def encode(self, value: dict[str, Any] | bytes) -> bytes:
@@ -240,8 +253,8 @@ class JsonObject(Codec[dict[str, Any]]):
 
     def decode(self, data: bytes) -> dict[str, Any]:
         try:
-            return _object(data)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            return decode_object(data)
+        except NOT_AN_OBJECT as error:
             raise self.refusal(data, error) from error
 
 

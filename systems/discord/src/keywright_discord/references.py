@@ -8,176 +8,175 @@ of an empty list (docs/resolutions.md#a10).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from keywright_discord.document_reads import Hole, Object
-from keywright_discord.draft import Place
+from keywright_discord.document_reads import Address, Hole, Object
 from keywright_discord.entities import WEBHOOK_AUTHOR
 from keywright_discord.raw_json import reference
 
-Holes = Iterator[Hole]
+Holes = list[Hole]
 
 
-class Places(Protocol):
-    """The places of the documents that others refer to; None for those that a layout does not store."""
+class Addresses(Protocol):
+    """The addresses of the documents that others refer to; None for those that a layout does not store."""
 
-    def user(self, user: str) -> Place: ...
+    def user(self, user: str) -> Address: ...
 
-    def member(self, guild: str, user: str) -> Place: ...
+    def member(self, guild: str, user: str) -> Address: ...
 
-    def message(self, channel: str, message: str) -> Place: ...
+    def message(self, channel: str, message: str) -> Address: ...
 
-    def thread(self, thread: str) -> Place: ...
+    def thread(self, thread: str) -> Address: ...
 
-    def thread_member(self, thread: str, user: str) -> Place | None: ...
+    def thread_member(self, thread: str, user: str) -> Address | None: ...
 
 
 class References:
-    """The holes of each document in one layout; a thread shows the membership of `bot`."""
+    """Adds the holes of each document in one layout to a list; a thread shows the membership of `bot`."""
 
-    def __init__(self, places: Places, bot: str | None = None) -> None:
-        self.places = places
+    def __init__(self, addresses: Addresses, bot: str | None = None) -> None:
+        self.at = addresses
         self.bot = bot
 
-    def of_message(self, found: Object, *, deep: bool = True) -> Holes:
-        """Yield the holes of a message; with `deep` also those of the message that it answers."""
+    def of_message(self, found: Object, holes: Holes, *, deep: bool = True) -> None:
+        """Add the holes of a message; with `deep` also those of the message that it answers."""
         guild = reference(found.get("guild_id"))
         if WEBHOOK_AUTHOR in found:
             found["author"] = found.pop(WEBHOOK_AUTHOR)
-        author = found.get("author")
-        yield from self._user(found, "author")
-        yield from self._member(found, guild, _id_of(author))
-        yield from self._mentions(found, guild)
-        yield from self._invoked(found.get("interaction"), guild)
-        yield from self._invoked(found.get("interaction_metadata"), None)
-        yield from self._thread(found)
-        yield from self._message(found, "referenced_message", _channel_of(found) if deep else None)
+        self._member(found, guild, self._user(found, "author", holes), holes)
+        self._mentions(found, guild, holes)
+        # Most messages have none of these.
+        if "interaction" in found:
+            self._invoked(found["interaction"], guild, holes)
+        if "interaction_metadata" in found:
+            self._invoked(found["interaction_metadata"], None, holes)
+        if "thread" in found:
+            self._thread(found, holes)
+        if "referenced_message" in found:
+            self._message(found, "referenced_message", _channel_of(found) if deep else None, holes)
 
-    def of_member(self, user: str, found: Object) -> Holes:
+    def of_member(self, user: str, found: Object, holes: Holes) -> None:
         if "user" not in found:
-            yield Hole(self.places.user(user), _into(found, "user"), _unknown(found, "user", user))
+            holes.append(Hole(self.at.user(user), found, "user", user))
 
-    def of_voice_state(self, guild: str, user: str, found: Object) -> Holes:
-        yield from self._whole_member(found, guild, user)
+    def of_voice_state(self, guild: str, user: str, found: Object, holes: Holes) -> None:
+        self._whole_member(found, guild, user, holes)
 
-    def of_thread(self, thread: str, found: Object) -> Holes:
-        """Yield the bot's own membership of a thread; the others are a listing."""
-        place = None if self.bot is None else self.places.thread_member(thread, self.bot)
-        if place is not None and "member" not in found:
-            yield Hole(place, _into(found, "member"))
+    def of_thread(self, thread: str, found: Object, holes: Holes) -> None:
+        """Add the bot's own membership of a thread; the others are a listing."""
+        own = self._own_membership(thread)
+        if own is not None and "member" not in found:
+            holes.append(Hole(own, found, "member"))
 
-    def of_thread_member(self, guild: str | None, user: str, found: Object) -> Holes:
+    def of_thread_member(self, guild: str | None, user: str, found: Object, holes: Holes) -> None:
         if guild is not None:
-            yield from self._whole_member(found, guild, user)
+            self._whole_member(found, guild, user, holes)
 
-    def of_presence(self, found: Object) -> Holes:
-        """Yield the user of a presence; if it is a partial user, its fields are the newer ones."""
+    def of_presence(self, found: Object, holes: Holes) -> None:
+        """Add the user of a presence; if it is a partial user, its fields are the newer ones."""
+        user = self._user(found, "user", holes)
         partial = found.get("user")
-        yield from self._user(found, "user")
-        if isinstance(partial, dict) and (user := _id_of(partial)) is not None:
-            yield Hole(self.places.user(user), lambda known: found.update(user={**known, **partial}))
+        if isinstance(partial, dict) and user is not None:
+            holes.append(Hole(self.at.user(user), found, "user", newer=partial))
 
-    def of_people(self, found: Object, *names: str) -> Holes:
-        """Yield the users in these fields, and nothing else."""
+    def of_people(self, found: Object, holes: Holes, *names: str) -> None:
+        """Add the users in these fields, and nothing else."""
         for name in names:
-            yield from self._user(found, name)
+            self._user(found, name, holes)
 
-    def of_integration(self, found: Object) -> Holes:
-        yield from self._user(found, "user")
+    def of_integration(self, found: Object, holes: Holes) -> None:
+        self._user(found, "user", holes)
         if isinstance(application := found.get("application"), dict):
-            yield from self._user(application, "bot")
+            self._user(application, "bot", holes)
 
-    def of_application(self, found: Object) -> Holes:
-        yield from self.of_people(found, "owner", "bot")
+    def of_application(self, found: Object, holes: Holes) -> None:
+        self.of_people(found, holes, "owner", "bot")
         team = found.get("team")
         members = team.get("members") if isinstance(team, dict) else None
         for member in members if isinstance(members, list) else ():
             if isinstance(member, dict):
-                yield from self._user(member, "user")
+                self._user(member, "user", holes)
 
-    def of_interaction(self, found: Object) -> Holes:
-        """Yield user, member and message of an interaction, and the people in its options."""
+    def of_interaction(self, found: Object, holes: Holes) -> None:
+        """Add user, member and message of an interaction, and the people in its options."""
         guild = reference(found.get("guild_id"))
         user = reference(found.get("user"))
-        yield from self._user(found, "user")
+        self._user(found, "user", holes)
         if guild is not None and user is not None:
-            yield from self._whole_member(found, guild, user)
-        yield from self._message(found, "message", reference(found.get("channel_id")))
+            self._whole_member(found, guild, user, holes)
+        self._message(found, "message", reference(found.get("channel_id")), holes)
         data = found.get("data")
         resolved = data.get("resolved") if isinstance(data, dict) else None
         if isinstance(resolved, dict):
-            yield from self._resolved(resolved, guild)
+            self._resolved(resolved, guild, holes)
 
-    def _user(self, found: Object, name: str) -> Holes:
-        user = reference(found.get(name))
+    def _user(self, found: Object | list[Any], name: Any, holes: Holes) -> str | None:
+        """Add the user that an id stands for. Return the id, also that of a user who is there already."""
+        value = found[name] if isinstance(found, list) else found.get(name)
+        if isinstance(value, dict):
+            return reference(value.get("id"))
+        user = reference(value)
         if user is not None:
-            yield Hole(self.places.user(user), _into(found, name), _unknown(found, name, user))
+            holes.append(Hole(self.at.user(user), found, name, user))
+        return user
 
-    def _member(self, found: Object, guild: str | None, user: str | None) -> Holes:
-        """Yield a member beside its user, so without one."""
+    def _member(self, found: Object, guild: str | None, user: str | None, holes: Holes) -> None:
+        """Add a member beside its user, so without one."""
         if guild is not None and user is not None and "member" not in found:
-            yield Hole(self.places.member(guild, user), _into(found, "member"))
+            holes.append(Hole(self.at.member(guild, user), found, "member"))
 
-    def _whole_member(self, found: Object, guild: str, user: str) -> Holes:
-        """Yield a member with its user."""
+    def _whole_member(self, found: Object, guild: str, user: str, holes: Holes) -> None:
+        """Add a member with its user."""
         if "member" not in found:
-            yield Hole(self.places.member(guild, user), _into(found, "member"))
-        yield Hole(
-            self.places.user(user),
-            lambda known: _beside(found.get("member"), "user", known),
-            lambda: _beside(found.get("member"), "user", {"id": user}),
-        )
+            holes.append(Hole(self.at.member(guild, user), found, "member"))
+        holes.append(Hole(self.at.user(user), found, "member", user, "user"))
 
-    def _mentions(self, found: Object, guild: str | None) -> Holes:
+    def _mentions(self, found: Object, guild: str | None, holes: Holes) -> None:
         mentions = found.get("mentions")
         if not isinstance(mentions, list):
             return
-        for place, each in enumerate(mentions):
-            user = reference(each)
-            if user is not None:
-                yield Hole(self.places.user(user), _into(mentions, place), _unknown(mentions, place, user))
-            user = user or _id_of(each)
+        for place in range(len(mentions)):
+            user = self._user(mentions, place, holes)
             if guild is not None and user is not None:
-                yield Hole(self.places.member(guild, user), self._mentioned(mentions, place))
+                holes.append(Hole(self.at.member(guild, user), mentions, place, part="member"))
 
-    @staticmethod
-    def _mentioned(mentions: list[Any], place: int) -> Any:
-        # Looked up when the hole is filled: by then the id has become the user, if that is stored.
-        return lambda member: _beside(mentions[place], "member", member)
-
-    def _invoked(self, found: Any, guild: str | None) -> Holes:
-        """Yield the people of the interaction that a message answers; only the older form has a member."""
+    def _invoked(self, found: Any, guild: str | None, holes: Holes) -> None:
+        """Add the people of the interaction that a message answers; only the older form has a member."""
         if not isinstance(found, dict):
             return
         user = reference(found.get("user"))
-        yield from self.of_people(found, "user", "target_user")
-        yield from self._member(found, guild, user)
-        yield from self._invoked(found.get("triggering_interaction_metadata"), None)
+        self.of_people(found, holes, "user", "target_user")
+        self._member(found, guild, user, holes)
+        self._invoked(found.get("triggering_interaction_metadata"), None, holes)
 
-    def _thread(self, found: Object) -> Holes:
+    def _thread(self, found: Object, holes: Holes) -> None:
         thread = reference(found.get("thread"))
         if thread is None:
             return
-        yield Hole(self.places.thread(thread), _into(found, "thread"), _unknown(found, "thread", thread))
-        own = None if self.bot is None else self.places.thread_member(thread, self.bot)
+        holes.append(Hole(self.at.thread(thread), found, "thread", thread))
+        own = self._own_membership(thread)
         if own is not None:
-            yield Hole(own, lambda member: _beside(found["thread"], "member", member))
+            holes.append(Hole(own, found, "thread", part="member"))
 
-    def _message(self, found: Object, name: str, channel: str | None) -> Holes:
-        """Yield a message with its own holes; without a channel it is known by its id only."""
+    def _own_membership(self, thread: str) -> Address | None:
+        """Return where the bot's membership of a thread is, or None if it is not stored."""
+        return None if self.bot is None else self.at.thread_member(thread, self.bot)
+
+    def _message(self, found: Object, name: str, channel: str | None, holes: Holes) -> None:
+        """Add a message with its own holes; without a channel it is known by its id only."""
         message = reference(found.get(name))
         if message is None:
             return
-        unknown = _unknown(found, name, message)
         if channel is None:
-            unknown()
+            found[name] = {"id": message}
             return
-        place = self.places.message(channel, message)
-        yield Hole(place, _into(found, name), unknown, lambda inner: self.of_message(inner, deep=False))
+        holes.append(Hole(self.at.message(channel, message), found, name, message, inner=self._of_answered))
 
-    def _resolved(self, resolved: Object, guild: str | None) -> Holes:
-        """Make arrays of ids objects by id again, as Discord sends them, and yield their holes."""
+    def _of_answered(self, found: Object, holes: Holes) -> None:
+        self.of_message(found, holes, deep=False)
+
+    def _resolved(self, resolved: Object, guild: str | None, holes: Holes) -> None:
+        """Make arrays of ids objects by id again, as Discord sends them, and add their holes."""
         for name in ("users", "members"):
             ids = resolved.get(name)
             if not isinstance(ids, list):
@@ -186,13 +185,9 @@ class References:
             resolved[name] = by_id
             for each in filter(None, map(reference, ids)):
                 if name == "users":
-                    yield Hole(self.places.user(each), _into(by_id, each), _unknown(by_id, each, each))
+                    holes.append(Hole(self.at.user(each), by_id, each, each))
                 elif guild is not None:
-                    yield Hole(self.places.member(guild, each), _into(by_id, each))
-
-
-def _id_of(value: object) -> str | None:
-    return reference(value.get("id")) if isinstance(value, dict) else reference(value)
+                    holes.append(Hole(self.at.member(guild, each), by_id, each))
 
 
 def _channel_of(found: Object) -> str | None:
@@ -200,25 +195,3 @@ def _channel_of(found: Object) -> str | None:
     answered = found.get("message_reference")
     channel = reference(answered.get("channel_id")) if isinstance(answered, dict) else None
     return channel or reference(found.get("channel_id"))
-
-
-def _into(target: Any, name: str | int) -> Any:
-    def fill(found: Object) -> None:
-        target[name] = found
-
-    return fill
-
-
-def _unknown(target: Any, name: str | int, identity: str) -> Callable[[], None]:
-    """Return what makes an object of an id whose document is not stored."""
-
-    def leave() -> None:
-        target[name] = {"id": identity}
-
-    return leave
-
-
-def _beside(target: object, name: str, found: Object) -> None:
-    """Add a field to an object that has been filled in meanwhile, unless it has the field."""
-    if isinstance(target, dict):
-        target.setdefault(name, found)

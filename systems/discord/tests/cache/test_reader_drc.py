@@ -197,7 +197,7 @@ def test_a_record_of_another_type_is_not_dropped_from_its_index(run: Run, raw: R
 
 def test_a_member_that_is_written_again_is_not_dropped(drc: Run) -> None:
     fill(drc)
-    seen_dead = {BEN: (schema.Member(GUILD, BEN), None)}  # by a reader that looked before it was written
+    seen_dead = {BEN: ((schema.Member, GUILD), BEN)}  # by a reader that looked before it was written
     drc(Procedure(lambda: drop_dead(schema.Members(GUILD), seen_dead), "drop"))
     assert drc(schema.Members(GUILD).members()) == {ANN, BEN, BOT}
 

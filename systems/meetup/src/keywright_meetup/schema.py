@@ -52,8 +52,13 @@ CSRF_EXPIRY = expires_in(timedelta(hours=1))
 
 
 def new_id() -> str:
-    """Return a random id as the bot makes them for series, linking and cookies: 16 bytes in 22 characters."""
-    return secrets.token_urlsafe(16)
+    """Return a random id as the bot makes them for series, linking and cookies: 16 bytes in 22 characters.
+
+    It does not begin with a dash, which a command would take for an option.
+    """
+    while (made := secrets.token_urlsafe(16)).startswith("-"):
+        pass
+    return made
 
 
 class EventDetails(msgspec.Struct, frozen=True):

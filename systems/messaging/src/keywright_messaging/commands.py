@@ -14,7 +14,7 @@ from typing import Annotated, Any, NoReturn
 import msgspec
 import typer
 
-from keywright.cli import echo, echo_json
+from keywright.cli import echo, echo_error, echo_json
 from keywright_messaging import (
     BrokerSettings,
     Consumer,
@@ -68,7 +68,7 @@ ConnectOption = Annotated[
 ]
 
 LettersOption = Annotated[
-    int | None, typer.Option(min=1, help="The largest number to take; default: all.", show_default=False)
+    int | None, typer.Option(min=1, help="The most to take; else all.", show_default=False)
 ]
 
 CONNECT_SECONDS = 10.0
@@ -91,6 +91,9 @@ def publish(
 
     Exits with 0, 1 at a line that is not JSON or too large (the lines before it are published), 2 for wrong
     arguments, 3 if the broker is unreachable.
+
+    Examples:
+        keywright broker publish SEND --broker redis://localhost < messages.jsonl
     """
     settings = _settings(group, prefix, connect_timeout, encoding=encoding)
     lines = JsonLines(sys.stdin.buffer, settings.max_body_bytes)
@@ -101,7 +104,7 @@ def publish(
 
 @broker.command()
 def consume(
-    events: Annotated[list[str], typer.Argument(metavar="EVENT…", help="Events, as MESSAGE_CREATE.")],
+    events: Annotated[list[str], typer.Argument(metavar="EVENT", help="Events, as MESSAGE_CREATE.")],
     url: UrlOption,
     group: GroupOption = GROUP,
     subgroup: SubgroupOption = None,
@@ -119,6 +122,9 @@ def consume(
     and becomes a dead letter.
 
     Exits with 0, 1 if standard output was closed, 2 for wrong arguments, 3 if the broker is unreachable.
+
+    Examples:
+        keywright broker consume MESSAGE_CREATE --broker amqp://localhost --count 10
     """
     settings = _settings(group, prefix, connect_timeout)
     asyncio.run(_consume(url, settings, events, subgroup, min(prefetch, count or prefetch), count))
@@ -138,6 +144,9 @@ def call(
 
     Exits with 0, 1 if the input is not JSON or the reply cannot be decoded, 2 for wrong arguments, 3 if
     there was no reply in time or the broker is unreachable.
+
+    Examples:
+        echo '{"guild": 1}' | keywright broker call SEND --broker redis://localhost
     """
     settings = _settings(group, prefix, connect_timeout, encoding=encoding)
     text = sys.stdin.buffer.read().strip()
@@ -162,6 +171,9 @@ def list_letters(
     decoded is printed as base64 under "body" instead.
 
     Exits with 0, 2 for wrong arguments, 3 if the broker is unreachable.
+
+    Examples:
+        keywright broker dead list MESSAGE_CREATE --broker redis://localhost
     """
     settings = _settings(group, prefix, connect_timeout)
     for letter in asyncio.run(_dead_letters(url, settings, event, subgroup, limit)):
@@ -185,6 +197,9 @@ def replay(
     it in its queue, so an interruption may duplicate messages and loses none.
 
     Exits with 0, 2 for wrong arguments, 3 if the broker is unreachable.
+
+    Examples:
+        keywright broker dead replay MESSAGE_CREATE --broker redis://localhost
     """
 
     async def replayed() -> int:
@@ -208,6 +223,10 @@ def drop(
     """Remove dead letters, the oldest first. Without --yes it counts them and changes nothing.
 
     Exits with 0, 2 for wrong arguments, 3 if the broker is unreachable.
+
+    Examples:
+        keywright broker dead drop MESSAGE_CREATE --broker redis://localhost
+        keywright broker dead drop MESSAGE_CREATE --broker redis://localhost --yes
     """
 
     async def counted() -> int:
@@ -328,5 +347,5 @@ def _json(data: Any) -> bytes:
 
 
 def _refuse(reason: str) -> NoReturn:
-    echo(f"error: {reason}", err=True)
+    echo_error(reason)
     raise typer.Exit(1)

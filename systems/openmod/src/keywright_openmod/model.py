@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from keywright import AsyncDatabase
 from keywright.tools import (
-    MigrationPace,
+    MigrationPacemaker,
     MigrationProgress,
     Model,
     Refusal,
@@ -37,21 +37,21 @@ async def _upgrade_from_v1(
     """v1 audits contain names, so the ids come from Reddit if there is a configuration."""
     from keywright_openmod.upgrade import upgrade_all
 
-    pace = MigrationPace(None, report_progress)
+    pacemaker = MigrationPacemaker(options.pace, report_progress)
 
     def report(progress: UpgradeProgress) -> None:
-        pace.report(progress.seen, progress.total, progress.upgraded, len(progress.left))
+        pacemaker.report(progress.seen, progress.total, progress.upgraded, len(progress.left))
 
     async with _platform(config) as platform:
         subreddit = None if platform is None else platform.subreddit
         done = await upgrade_all(
-            db, platform, subreddit=subreddit, progress=report, per_second=options.max_rate
+            db, platform, subreddit=subreddit, progress=report, per_second=options.pace.max_rate
         )
-    pace.report(done.seen, done.total, done.upgraded, len(done.left), final=True)
+    pacemaker.report(done.seen, done.total, done.upgraded, len(done.left), final=True)
     remedy = "it is malformed, or names people whose ids only Reddit knows: give --config to look them up"
     refusals = [Refusal("audit:<post>", f"audit:{post}".encode(), remedy) for post in done.left[:20]]
     counts = {"audit:<post>": SweepCounts(upgraded=done.upgraded, refused=len(done.left))}
-    return SweepResult(counts, refusals, done.seen, done.total, pace.seconds)
+    return SweepResult(counts, refusals, done.seen, done.total, pacemaker.seconds)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from keywright import Database, aconnect, connect, gather_list
-from keywright.cli import EmbeddedOption, UrlOption, as_json, echo, echo_json, server_url
+from keywright.cli import EmbeddedOption, UrlOption, as_json, echo, echo_error, echo_json, server_url
 from keywright.errors import UsageError
 from keywright_registry.batches import batched
 from keywright_registry.cache import RepositoryCache, read_all
@@ -42,6 +42,7 @@ registry = typer.Typer(
 DatabaseOption = Annotated[
     str | None,
     typer.Option(
+        metavar="URL",
         help=f"The metadata database, as in postgresql://user:password@host/name or sqlite:///file.db. "
         f"Else {DATABASE}, else none.",
         show_default=False,
@@ -72,6 +73,9 @@ def put(url: UrlOption = None, embedded: EmbeddedOption = None) -> None:
     ignored. They are stored in the format of the registry, for six hours.
 
     Exits with 2, without caching anything, if the input is malformed; with 3 if the server is unreachable.
+
+    Examples:
+        keywright registry put < repository.json
     """
     repositories = _read(sys.stdin.buffer.read())
     cached = gather_list([RepositoryCache().set(repository) for repository in repositories])
@@ -87,11 +91,14 @@ def get(path: PathArgument, url: UrlOption = None, embedded: EmbeddedOption = No
     """Print a cached repository as JSON.
 
     Exits with 1 if it is not cached or cannot be decoded, 3 if the server is unreachable.
+
+    Examples:
+        keywright registry get acme/web --url redis://localhost:6379/0
     """
     with connect(server_url(url, embedded)) as db:
         found = db.run(RepositoryCache().get(path))
     if found is None:
-        echo(f"{path} is not cached.", err=True)
+        echo_error(f"{path} is not cached.")
         raise typer.Exit(1)
     echo_json(as_json(msgspec.to_builtins(found)))
 
@@ -108,6 +115,9 @@ def drop(
     """Delete a repository from the cache, with its cached size. Counts stay.
 
     Exits with 0 whether it was cached or not, 3 if the server is unreachable.
+
+    Examples:
+        keywright registry drop acme/web --recursive
     """
     with connect(server_url(url, embedded)) as db:
         paths = [path, *(_below(db, path) if recursive else ())]
@@ -131,6 +141,9 @@ def counts(
     The sum of the counts in Redis and, with --database, of those that were moved to the database.
 
     Exits with 2 if the URL of the database is malformed, 3 if a server is unreachable.
+
+    Examples:
+        keywright registry counts acme/web --database sqlite:///registry.db
     """
     found = asyncio.run(_counts(path, server_url(url, embedded), database))
     echo_json(as_json(msgspec.to_builtins(found)))
@@ -141,6 +154,9 @@ def migrate(database: DatabaseOption = None) -> None:
     """Create the tables of the database, or upgrade them; `serve` does so itself.
 
     Exits with 2 if no database is given, or it has tables of another program; 3 if it is unreachable.
+
+    Examples:
+        keywright registry migrate --database sqlite:///registry.db
     """
     location = _database(database)
     if location is None:
@@ -151,15 +167,27 @@ def migrate(database: DatabaseOption = None) -> None:
 
 @registry.command()
 def serve(
-    host: Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1.", show_default=False)] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Where to listen; else 127.0.0.1.", show_default=False)
+    ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="8088; 0 is any free one.", show_default=False)
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            metavar="PORT",
+            help="The port; else 8088. 0 is any free one.",
+            show_default=False,
+        ),
     ] = None,
     database: DatabaseOption = None,
     flush_every: Annotated[
         float | None,
         typer.Option(
-            min=0.01, help="Seconds between two flushes of counts to the database; 10.", show_default=False
+            min=0.01,
+            metavar="SECONDS",
+            help="The time between two flushes of counts to the database; else 10.",
+            show_default=False,
         ),
     ] = None,
     url: UrlOption = None,
@@ -180,6 +208,10 @@ def serve(
 
     Exits with 0 after a signal, 2 if the configuration is wrong or it cannot listen, 3 if Redis or the
     database is unreachable at first.
+
+    Examples:
+        keywright registry serve --port 8088 --database sqlite:///registry.db
+        keywright registry serve --config registry.toml --show-config
     """
     from keywright_registry.service.configuration import READER, load
 

@@ -31,28 +31,47 @@ __all__ = [
 
 ConfigOption = Annotated[
     Path | None,
-    typer.Option(help="A TOML file. Environment variables win over it.", show_default=False),
+    typer.Option(
+        rich_help_panel="Configuration",
+        help="A TOML file. Environment variables win over it.",
+        show_default=False,
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="SETTING=VALUE",
+        rich_help_panel="Configuration",
         help="A setting, by its name in the file, as in redis.prefix=bot. Wins over file and environment.",
         show_default=False,
     ),
 ]
 ShowConfigOption = Annotated[
     bool,
-    typer.Option("--show-config", help="Print every setting and where it was given; secrets are masked."),
+    typer.Option(
+        "--show-config",
+        rich_help_panel="Configuration",
+        help="Print every setting and where it was given; secrets are masked.",
+    ),
 ]
 LogLevelOption = Annotated[
     LogLevel | None,
-    typer.Option("--log-level", "--loglevel", help="The least level to log; info.", show_default=False),
+    typer.Option(
+        "--log-level",
+        "--loglevel",
+        rich_help_panel="Configuration",
+        help="The least level to log; else info.",
+        show_default=False,
+    ),
 ]
 LogFormatOption = Annotated[
     LogFormat | None,
-    typer.Option(help="text, or json: an object on each line; text.", show_default=False),
+    typer.Option(
+        rich_help_panel="Configuration",
+        help="text, the default, or json: an object on each line.",
+        show_default=False,
+    ),
 ]
 
 _LEVELS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -13,19 +14,23 @@ from typing import IO, Annotated, Any, BinaryIO
 import msgspec
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, TimeElapsedColumn
+from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.text import Text
 
 from keywright import Database, connect
 from keywright.cli import (
     EmbeddedOption,
+    Meter,
     UrlOption,
     as_json,
     bar,
     echo,
+    echo_error,
     echo_json,
+    note,
     open_source,
     printable,
+    rich_console,
     server_url,
 )
 from keywright.errors import UsageError
@@ -61,7 +66,10 @@ class LayoutName(Enum):
 LayoutOption = Annotated[LayoutName, typer.Option("--layout", help="The layout of the cache.")]
 PrefixOption = Annotated[
     str | None,
-    typer.Option(help="The prefix of the key names; default: 'keywright' for drc, none for spectacles."),
+    typer.Option(
+        rich_help_panel="Server",
+        help="The prefix of the key names; default: 'keywright' for drc, none for spectacles.",
+    ),
 ]
 
 
@@ -77,7 +85,9 @@ def ingest(
     embedded: EmbeddedOption = None,
     without: Annotated[
         list[Kind] | None,
-        typer.Option(help="Leave these out of the cache, as in --without presence.", show_default=False),
+        typer.Option(
+            metavar="KIND", help="Leave these out of the cache, as in --without presence.", show_default=False
+        ),
     ] = None,
     expiry: Annotated[
         list[str] | None,
@@ -104,13 +114,17 @@ def ingest(
 
     Exits with 0 when every line was applied or ignored, 1 when a line was rejected, 2 when the packets cannot
     be read, 3 when the server cannot be reached: the message names the line from which to ingest again.
+
+    Examples:
+        keywright discord ingest packets.jsonl --url redis://localhost:6379/0
+        keywright discord ingest packets.jsonl --without presence --expiry message=1h
     """
     kept = rejects or Path("discord.rejects.jsonl" if source == "-" else f"{source}.rejects.jsonl")
     if source != "-" and kept.exists() and Path(source).exists() and kept.samefile(source):
         raise UsageError("the rejects would overwrite the packets. Name another file with --rejects.")
     chosen, server = LAYOUTS[layout.value], server_url(url, embedded)
     bindings = cache_bindings(layout.value, prefix, _expiries(expiry or ()))
-    console = Console(stderr=True, highlight=False)
+    console = rich_console(sys.stderr)
     with ExitStack() as opened:
         stream = open_source(source, opened, "a file of packets")
         db = opened.enter_context(connect(server, *bindings))
@@ -128,7 +142,7 @@ discord.command()(fetch)
 @discord.command()
 def get(
     entity: Annotated[str, typer.Argument(metavar="ENTITY", help="As in message, member, guild.")],
-    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="What identifies it.", show_default=False)],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="What identifies it.", show_default=False)],
     hydrate: Annotated[
         bool, typer.Option("--hydrate", help="Put users, members and messages in place of their ids.")
     ] = False,
@@ -145,6 +159,11 @@ def get(
 
     Exits with 1 when the entity is not stored, 2 when the layout has no entities of that name or they take
     other ids, 3 when the server cannot be reached.
+
+    Examples:
+        keywright discord get guild 613425648685547541
+        keywright discord get member 613425648685547541 53908232506183680 --hydrate
+        keywright discord get message 1234 5678 --layout spectacles
     """
     chosen = LAYOUTS[layout.value]
     reader = chosen.reader(hydrate=hydrate)
@@ -153,9 +172,9 @@ def get(
         found = db.run(call)
         is_empty = found is None and not db.run(reader.guild_ids())
     if found is None:
-        echo(f"{entity} {' '.join(ids)} is not in the cache.", err=True)
+        echo_error(f"{entity} {' '.join(ids)} is not in the cache.")
         if is_empty:
-            echo("The cache has no guild at all. Is --prefix that of its gateway, and --layout?", err=True)
+            note("The cache has no guild at all. Is --prefix that of its gateway, and --layout?")
         raise typer.Exit(1)
     hidden = {name: "(secret)" for name in HIDDEN.get(entity, ()) if name in found}
     echo_json(as_json({**found, **hidden}))
@@ -181,14 +200,20 @@ def purge(
     seconds, or at its next start, and fills it again.
 
     Exits with 0, or 3 when the server cannot be reached.
+
+    Examples:
+        keywright discord purge --prefix bot --layout drc
+        keywright discord purge --prefix bot --layout drc --yes
     """
     chosen = LAYOUTS[layout.value]
     with connect(server_url(url, embedded), *chosen.bind(prefix)) as db:
         if not yes:
-            found = count_keys(db, *chosen.spaces)
+            with Meter() as meter:
+                found = count_keys(db, *chosen.spaces, on_progress=meter.show)
             echo(f"{_keys(found)} would be removed. Give --yes to remove them.")
             return
-        removed = purge_keys(db, *chosen.spaces)
+        with Meter() as meter:
+            removed = purge_keys(db, *chosen.spaces, on_progress=meter.show)
         for mark in db.scan(chosen.mark):  # of a gateway that began to fill it again before the end
             db.run(mark.delete())
         echo(f"{_keys(removed)} removed.")
@@ -241,7 +266,7 @@ class _Ingestion:
 
     def apply(self, stream: BinaryIO, cache: EventCache[Any], db: Database, console: Console) -> None:
         start = time.perf_counter()
-        columns = (BarColumn(), DownloadColumn(), TimeElapsedColumn())
+        columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
         with bar(*columns, console=console) as progress:
             task = progress.add_task("packets", total=_size(stream))
             for window in ingest_recording(stream, cache, db):

@@ -16,13 +16,14 @@ __all__ = ["fetch"]
 
 
 def fetch(
-    resources: Annotated[
-        list[RestResource], typer.Argument(metavar="RESOURCE…", help=", ".join(RestResource) + ".")
-    ],
+    resources: Annotated[list[RestResource], typer.Argument(metavar="RESOURCE", help="What to fetch.")],
     guilds: Annotated[
         list[str] | None,
         typer.Option(
-            "--guild", help="Only of this guild; default: all that the cache has.", show_default=False
+            "--guild",
+            metavar="ID",
+            help="Only of this guild; default: all that the cache has.",
+            show_default=False,
         ),
     ] = None,
     config: Annotated[
@@ -39,6 +40,10 @@ def fetch(
     Resources of a guild that the bot may not read are skipped and counted.
 
     Exits with 0, 2 when the configuration is wrong, 3 when Redis or Discord cannot be reached.
+
+    Examples:
+        keywright discord fetch widgets invites --config gateway.toml
+        keywright discord fetch webhooks --guild 613425648685547541
     """
     from keywright_discord.gateway.configuration import load
 

@@ -44,6 +44,11 @@ def run(
 
     Exits with 0 after SIGTERM or SIGINT, 2 when the configuration is wrong or Discord refuses it, 3 when
     Redis, the broker or Discord cannot be reached at the start.
+
+    Examples:
+        keywright gateway run --config gateway.toml
+        keywright gateway run --set cache.layout=spectacles
+        keywright gateway run --config gateway.toml --show-config
     """
     from keywright_discord.gateway.configuration import READER, load
 

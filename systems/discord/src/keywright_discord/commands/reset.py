@@ -31,6 +31,9 @@ def reset(
     `keywright discord purge` does that, after which no reset is necessary.
 
     Exits with 0, 2 when the configuration is wrong, 3 when Redis cannot be reached.
+
+    Examples:
+        keywright gateway reset --config gateway.toml
     """
     from keywright_discord.gateway.configuration import load
     from keywright_discord.gateway.gateway import bot_of

@@ -21,9 +21,14 @@ ANSWER_SECONDS = 3.0  # Discord waits as long
 
 
 def simulate(
-    port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free port.", min=0, max=65535)] = 0,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", help="Where to listen; 0 takes a free port.", min=0, max=65535)
+    ] = 0,
     api_port: Annotated[
-        int, typer.Option(help="Where the REST API listens; 0 takes a free port.", min=0, max=65535)
+        int,
+        typer.Option(
+            metavar="PORT", help="Where the REST API listens; 0 takes a free port.", min=0, max=65535
+        ),
     ] = 0,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     guilds: Annotated[int, typer.Option(help="How many guilds the bot is in.", min=0)] = 10,
@@ -42,6 +47,9 @@ def simulate(
 
     It implements Discord's gateway protocol and the REST routes that a login, `keywright discord fetch` and
     the answer to an interaction need; nothing reaches the network. Prints its addresses and the bot's token.
+
+    Examples:
+        keywright gateway simulate --guilds 3 --members 20 --rate 5
     """
     from keywright_discord.simulator import SimulatorSettings
 

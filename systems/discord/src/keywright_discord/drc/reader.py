@@ -5,38 +5,50 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from keywright import Call, Map, gather, gather_list
+from keywright import Call, Key, Map, gather, gather_list
 from keywright.operations import Steps, bound_context, procedure
-from keywright_discord.document_reads import Entity, Id, Ids, Object, drop_dead, fill, living, snowflake
-from keywright_discord.draft import Place
+from keywright_discord.document_reads import (
+    Address,
+    Entity,
+    Hole,
+    Id,
+    Ids,
+    Object,
+    drop_dead,
+    fill,
+    living,
+    snowflake,
+)
 from keywright_discord.drc import schema
 from keywright_discord.raw_json import reference
 from keywright_discord.reader import Reader
 from keywright_discord.references import Holes, References
 
+USERS, MESSAGES, THREADS = (schema.User,), (schema.Message,), (schema.Thread,)
 
-class DrcPlaces:
-    """The places in DRC of the documents that others refer to."""
 
-    def user(self, user: str) -> Place:
-        return schema.User(user), None
+class DrcAddresses:
+    """The addresses in DRC of the documents that others refer to."""
 
-    def member(self, guild: str, user: str) -> Place:
-        return schema.Member(guild, user), None
+    def user(self, user: str) -> Address:
+        return USERS, user
 
-    def message(self, channel: str, message: str) -> Place:
-        return schema.Message(message), None
+    def member(self, guild: str, user: str) -> Address:
+        return (schema.Member, guild), user
 
-    def thread(self, thread: str) -> Place:
-        return schema.Thread(thread), None
+    def message(self, channel: str, message: str) -> Address:
+        return MESSAGES, message
 
-    def thread_member(self, thread: str, user: str) -> Place | None:
+    def thread(self, thread: str) -> Address:
+        return THREADS, thread
+
+    def thread_member(self, thread: str, user: str) -> Address | None:
         return schema.ThreadMembers(thread), user
 
 
 def entities(bot: str | None = None) -> dict[str, Entity]:
     """Return every entity of DRC by name, for reads by id."""
-    references = References(DrcPlaces(), bot)
+    references = References(DrcAddresses(), bot)
     return {**_strings(references), **_fields_of_hashes(references)}
 
 
@@ -46,11 +58,15 @@ def _strings(to: References) -> dict[str, Entity]:
         "guild": _string(schema.Guild, "guild"),
         "interaction": _string(schema.Interaction, "interaction", holes=_whole(to.of_interaction)),
         "invite": _string(schema.Invite, "code", holes=_people(to, "inviter", "target_user")),
-        "member": _string(schema.Member, "guild", "user", holes=lambda ids, d: to.of_member(ids[1], d)),
+        "member": _string(
+            schema.Member, "guild", "user", holes=lambda ids, d, holes: to.of_member(ids[1], d, holes)
+        ),
         "message": _string(schema.Message, "message", holes=_whole(to.of_message)),
         "presence": _string(schema.Presence, "guild", "user", holes=_whole(to.of_presence)),
         "stage-instance": _string(schema.StageInstance, "channel"),
-        "thread": _string(schema.Thread, "thread", holes=lambda ids, d: to.of_thread(ids[0], d)),
+        "thread": _string(
+            schema.Thread, "thread", holes=lambda ids, d, holes: to.of_thread(ids[0], d, holes)
+        ),
         "user": _string(schema.User, "user"),
         "webhook": _string(schema.Webhook, "webhook", holes=_people(to, "user")),
         "welcome-screen": _string(schema.WelcomeScreen, "guild"),
@@ -72,7 +88,10 @@ def _fields_of_hashes(to: References) -> dict[str, Entity]:
         # Their guild is a field of the thread, which `DrcReader` reads along with them.
         "thread-member": _field(schema.ThreadMembers, "thread", "user"),
         "voice-state": _field(
-            schema.VoiceStates, "guild", "user", holes=lambda ids, d: to.of_voice_state(ids[0], ids[1], d)
+            schema.VoiceStates,
+            "guild",
+            "user",
+            holes=lambda ids, d, holes: to.of_voice_state(ids[0], ids[1], d, holes),
         ),
     }
 
@@ -86,7 +105,7 @@ class DrcReader(Reader):
     def __init__(self, *, hydrate: bool = True, bot: Id | None = None) -> None:
         own = None if bot is None else snowflake("bot", bot)
         super().__init__(entities(own), hydrate=hydrate)
-        self._references = References(DrcPlaces(), own)
+        self._references = References(DrcAddresses(), own)
 
     def get(self, entity: str, *ids: Id) -> Call[Object | None]:
         """Return any entity by its name and the ids of its key, as in `get("message", message)`.
@@ -122,7 +141,7 @@ class DrcReader(Reader):
     def threads(self, guild: Id) -> Call[dict[str, Object]]:
         """Return the threads of a guild that have a parent channel."""
         index = schema.ThreadIndex(snowflake("guild", guild))
-        return self._all("thread", living(index, lambda thread: (schema.Thread(thread), None)))
+        return self._all("thread", living(index, self._references.at.thread))
 
     def thread(self, thread: Id) -> Call[Object | None]:
         """Return a thread with the bot's own membership as `member`, and all known ones as `members`."""
@@ -158,8 +177,10 @@ class DrcReader(Reader):
         context = yield bound_context()
         found, members = yield gather(schema.Thread(thread).get(), listing)
         guild = None if found is None else reference(found.get("guild_id"))
-        of = self._references.of_thread_member
-        yield from fill((hole for user, each in members.items() for hole in of(guild, user, each)), context)
+        holes: list[Hole] = []
+        for user, each in members.items():
+            self._references.of_thread_member(guild, user, each, holes)
+        yield from fill(holes, context)
         return members  # type: ignore[no-any-return]  # what a procedure sends back is not typed
 
     def roles(self, guild: Id) -> Call[dict[str, Object]]:
@@ -180,13 +201,13 @@ class DrcReader(Reader):
         Expired ones are removed from the index.
         """
         identity = snowflake("guild", guild)
-        listing = living(schema.Members(identity), lambda user: (schema.Member(identity, user), None))
+        listing = living(schema.Members(identity), lambda user: ((schema.Member, identity), user))
         return self._all("member", listing, identity)
 
     def presences(self, guild: Id) -> Call[dict[str, Object]]:
         """Return the presences of a guild by user id, each with its user."""
         identity = snowflake("guild", guild)
-        listing = living(schema.PresenceIndex(identity), lambda user: (schema.Presence(identity, user), None))
+        listing = living(schema.PresenceIndex(identity), lambda user: ((schema.Presence, identity), user))
         return self._all("presence", listing, identity)
 
     def presence(self, guild: Id, user: Id) -> Call[Object | None]:
@@ -218,7 +239,7 @@ class DrcReader(Reader):
         users = yield gather_list(schema.ReactionUsers(message, each).members() for each in emojis)
         found = dict(zip(emojis, users, strict=True))
         gone = [each for each in emojis if not found[each]]
-        yield from drop_dead(index, {each: (schema.ReactionUsers(message, each), None) for each in gone})
+        yield from drop_dead(index, {each: ((schema.ReactionUsers, message), each) for each in gone})
         return {each: who for each, who in found.items() if who}
 
     def reaction_users(self, message: Id, emoji: str) -> Call[set[str]]:
@@ -248,7 +269,7 @@ class DrcReader(Reader):
     def stage_instances(self, guild: Id) -> Call[dict[str, Object]]:
         """Return the stage instances of a guild by channel id."""
         index = schema.StageIndex(snowflake("guild", guild))
-        return living(index, lambda channel: (schema.StageInstance(channel), None))
+        return living(index, lambda channel: ((schema.StageInstance,), channel))
 
     def stage_instance(self, channel: Id) -> Call[Object | None]:
         """Return the stage instance of a channel."""
@@ -322,18 +343,18 @@ class DrcReader(Reader):
         return self._all(entity, key(identity).all(), identity)
 
 
-def _string(key: Callable[..., Any], *ids: str, holes: Any = None) -> Entity:
-    return Entity(ids, lambda *given: (key(*given), None), holes)
+def _string(key: type[Key], *ids: str, holes: Any = None) -> Entity:
+    return Entity(ids, lambda *given: ((key, *given[:-1]), given[-1]), holes)
 
 
 def _field(key: Callable[[str], Map[str, Any]], *ids: str, holes: Any = None) -> Entity:
     return Entity(ids, lambda above, field: (key(above), field), holes)
 
 
-def _whole(of: Callable[[Object], Holes]) -> Callable[[Ids, Object], Holes]:
-    """Return the holes of a document that do not depend on its ids."""
-    return lambda _, found: of(found)
+def _whole(of: Callable[[Object, Holes], None]) -> Callable[[Ids, Object, Holes], None]:
+    """Return what adds the holes of a document that do not depend on its ids."""
+    return lambda _, found, holes: of(found, holes)
 
 
-def _people(to: References, *names: str) -> Callable[[Ids, Object], Holes]:
-    return lambda _, found: to.of_people(found, *names)
+def _people(to: References, *names: str) -> Callable[[Ids, Object, Holes], None]:
+    return lambda _, found, holes: to.of_people(found, holes, *names)

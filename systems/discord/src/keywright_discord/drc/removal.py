@@ -11,7 +11,7 @@ from keywright_discord.draft import Draft
 from keywright_discord.drc import schema
 from keywright_discord.drc.places import MAPS, place_of
 from keywright_discord.drc.reactions import unreact
-from keywright_discord.raw_json import Fields, absent, fields, maybe_id, stored_fields
+from keywright_discord.raw_json import Fields, absent, fields, maybe_id
 
 OF_ONE_GUILD: tuple[Callable[[str], Key], ...] = (
     schema.Guild,
@@ -26,31 +26,41 @@ OF_ONE_GUILD: tuple[Callable[[str], Key], ...] = (
 )
 
 
-def drop(change: Drop, draft: Draft) -> Steps[None]:
-    """Remove an entity with its parts and its entries in indexes."""
+def drop(change: Drop, draft: Draft) -> Steps[None] | None:
+    """Remove an entity with its parts and its entries in indexes; return the steps of one whose parts must be
+    read first."""
     ids = change.ids
     match change.kind:
         case Kind.MEMBER:
             threads = schema.MemberThreads(ids[0], ids[1])
             _drop_member(ids[0], ids[1], draft.listed(threads), draft)
         case Kind.PRESENCE:
-            draft.drop(place_of(change.kind, ids))
-            draft.remove(schema.PresenceIndex(ids[0]), ids[1])
+            drop_presence(ids[0], ids[1], draft)
         case Kind.STAGE_INSTANCE:
-            draft.drop(place_of(change.kind, ids))
-            draft.remove(schema.StageIndex(ids[0]), ids[1])
+            _drop_stage_instance(ids[0], ids[1], draft)
         case Kind.THREAD:
-            yield from drop_threads(ids[0], ids[1:], draft)
+            return drop_threads(ids[0], ids[1:], draft)
         case Kind.THREAD_MEMBER:
             draft.drop(place_of(change.kind, ids))
             draft.remove(schema.MemberThreads(ids[0], ids[2]), ids[1])
         case Kind.MESSAGE:
             draft.drop(place_of(change.kind, ids))
-            yield from unreact(Unreact(ids[1]), draft)
+            unreact(Unreact(ids[1]), draft)
         case Kind.WEBHOOK | Kind.INVITE:
             _drop_of_channel(change, draft)
         case _:
             draft.drop(place_of(change.kind, ids))
+    return None
+
+
+def drop_presence(guild: str, user: str, draft: Draft) -> None:
+    draft.drop(place_of(Kind.PRESENCE, (guild, user)))
+    draft.remove(schema.PresenceIndex(guild), user)
+
+
+def _drop_stage_instance(guild: str, channel: str, draft: Draft) -> None:
+    draft.drop(place_of(Kind.STAGE_INSTANCE, (guild, channel)))
+    draft.remove(schema.StageIndex(guild), channel)
 
 
 def drop_members(guild: str, people: list[str], draft: Draft) -> Steps[None]:
@@ -63,8 +73,7 @@ def drop_members(guild: str, people: list[str], draft: Draft) -> Steps[None]:
 def _drop_member(guild: str, user: str, threads: Iterable[str], draft: Draft) -> None:
     draft.drop(place_of(Kind.MEMBER, (guild, user)))
     draft.remove(schema.Members(guild), user)
-    draft.drop(place_of(Kind.PRESENCE, (guild, user)))
-    draft.remove(schema.PresenceIndex(guild), user)
+    drop_presence(guild, user, draft)
     draft.drop(place_of(Kind.VOICE_STATE, (guild, user)))
     for thread in sorted(threads):
         draft.drop((schema.ThreadMembers(thread), user))
@@ -87,7 +96,7 @@ def drop_channel(change: DropChannel, draft: Draft) -> Steps[None]:
     """Remove a channel with its stage instance, threads, webhooks and permanent invites."""
     threads = draft.listed(schema.ThreadIndex(change.guild))
     draft.drop(place_of(Kind.CHANNEL, (change.guild, change.channel)))
-    yield from drop(Drop(Kind.STAGE_INSTANCE, (change.guild, change.channel)), draft)
+    _drop_stage_instance(change.guild, change.channel, draft)
     yield from drop_threads(
         change.guild, [each for each, parent in threads.items() if parent == change.channel], draft
     )
@@ -113,7 +122,7 @@ def _drop_where(guild: str, is_gone: Callable[[str], bool], draft: Draft) -> Non
 def _drop_of_channel(change: Drop, draft: Draft) -> None:
     """Remove a webhook or an invite; the stored object names the guild that lists it."""
     place = place_of(change.kind, change.ids)
-    guild, _ = home_of(stored_fields(draft.get(place)) or {})
+    guild, _ = home_of(draft.fields(place) or {})
     draft.drop(place)
     if guild is not None:
         draft.drop((index_of(change.kind, guild), change.ids[0]))

@@ -38,13 +38,14 @@ from keywright_discord.changes import (
 from keywright_discord.draft import Draft, Place, among, others, read
 from keywright_discord.drc import schema
 from keywright_discord.drc.places import MAPS, place_of
-from keywright_discord.drc.reactions import react, unreact
+from keywright_discord.drc.reactions import react, unreact, users_read
 from keywright_discord.drc.removal import (
     drop,
     drop_channel,
     drop_guild,
     drop_members,
     drop_missing_channels,
+    drop_presence,
     drop_threads,
     home_of,
     index_of,
@@ -71,7 +72,7 @@ UNKNOWN = "0"
 """The channel of a thread, webhook or invite that came without one."""
 
 # Changes that list stored keys, so they cannot share a batch with other events.
-LISTING = (DropGuild, KeepGuilds, KeepMembers, KeepPresences, DropChannel, SyncThreads, Unreact)
+LISTING = (DropGuild, KeepGuilds, KeepMembers, KeepPresences, DropChannel, SyncThreads)
 
 
 class DrcCache(EventCache[Draft]):
@@ -80,20 +81,26 @@ class DrcCache(EventCache[Draft]):
     def _must_list(self, change: Change) -> bool:
         match change:
             case Drop():
-                return change.kind in (Kind.MESSAGE, Kind.THREAD)
+                return change.kind is Kind.THREAD
             case ReplaceAll():
                 return change.kind in (Kind.CHANNEL, Kind.STAGE_INSTANCE, Kind.WEBHOOK, Kind.INVITE)
             case ReceiveChunk():
                 return change.is_last
-            case React():
-                return change.burst
             case _:
                 return isinstance(change, LISTING)
 
     def _begin(self, changes: list[Change], context: Context) -> Steps[Draft]:
         now_ms = context.now_ms()
-        places = [place for change in changes for place in _needed(change, now_ms)]
-        lists = {key: call for change in changes for key, call in _listed(change)}
+        places: list[Place] = []
+        others: list[Change] = []
+        for change in changes:
+            if type(change) is not Put:
+                others.append(change)
+                places += _needed(change, now_ms)
+            elif (place := _merged(change)) is not None:
+                places.append(place)  # puts depend on documents only
+        lists = {key: call for change in others for key, call in _listed(change)}
+        lists.update(users_read(others))
         if asked := homes(changes):
             lists[schema.Guilds()] = among(schema.Guilds(), asked)
         if not places and not lists:
@@ -101,17 +108,20 @@ class DrcCache(EventCache[Draft]):
         known, found = yield gather(read(places), gather_list(lists.values()))
         return Draft(known, dict(zip(lists, found, strict=True)), now_ms)
 
-    def _change(self, change: Change, draft: Draft) -> Steps[None]:
+    def _change(self, change: Change, draft: Draft) -> Steps[None] | None:
         return _APPLY[type(change)](change, draft)
 
 
+def _merged(put: Put) -> Place | None:
+    """Return the document that a put depends on."""
+    if put.kind is Kind.THREAD_MEMBER:
+        return schema.ThreadIndex(put.ids[0]), put.ids[1]
+    return place_of(put.kind, put.ids) if put.mode is not Mode.REPLACE or put.carried else None
+
+
 def _needed(change: Change, now_ms: int) -> list[Place]:
-    """Return the documents that a change depends on."""
+    """Return the documents that a change other than a put depends on."""
     match change:
-        case Put():
-            if change.kind is Kind.THREAD_MEMBER:
-                return [(schema.ThreadIndex(change.ids[0]), change.ids[1])]
-            return [place_of(change.kind, change.ids)] if change.needs_stored else []
         case Drop():
             return [place_of(change.kind, change.ids)] if change.kind in (Kind.INVITE, Kind.WEBHOOK) else []
         case PutItem() | PutItems():
@@ -125,9 +135,9 @@ def _needed(change: Change, now_ms: int) -> list[Place]:
                 *((key, change.user) for key in schema.departed(change.guild, now_ms)),
             ]
         case SyncThreads():
-            return [place for put in change.puts for place in _needed(put, now_ms)]
-        case React():
-            return [(schema.SuperReactions(change.message, change.emoji), change.user)]
+            return [place for put in change.puts if (place := _merged(put)) is not None]
+        case React(emoji=str(emoji), user=str(user)) | Unreact(emoji=str(emoji), user=str(user)):
+            return [(schema.SuperReactions(change.message, emoji), user)]
         case _:
             return []
 
@@ -147,6 +157,12 @@ def _listed(change: Change) -> Iterator[tuple[Key, Call[Any]]]:
             yield key, among(key, sorted(offline))
         case Drop(kind=Kind.MEMBER):
             key = schema.MemberThreads(*change.ids)
+            yield key, key.members()
+        case Drop(kind=Kind.MESSAGE):
+            key = schema.Reactions(change.ids[1])
+            yield key, key.members()
+        case Unreact(emoji=None):
+            key = schema.Reactions(change.message)
             yield key, key.members()
         case ReceiveChunk(is_last=True):
             key = schema.ReceivedMembers(change.guild, change.request)
@@ -170,37 +186,49 @@ def _listed(change: Change) -> Iterator[tuple[Key, Call[Any]]]:
             pass
 
 
-def _put(change: Put, draft: Draft) -> Steps[None]:
-    yield from ()
+def _put(change: Put, draft: Draft) -> None:
     body: Body | None = change.normal
     if change.only_in is not None and not draft.contains(schema.Guilds(), change.only_in):
         body = change.elsewhere
     if body is None or not draft.put(place_of(change.kind, change.ids), body, change.mode, change.carried):
         return
-    ids = change.ids
-    match change.kind:
-        case Kind.GUILD if "member_count" in body_fields(change.normal):
-            for departed in schema.departed(ids[0], draft.now_ms):
-                draft.erase(departed)
-        case Kind.MEMBER:
-            draft.add(schema.Members(ids[0]), ids[1])
-        case Kind.PRESENCE:
-            draft.add(schema.PresenceIndex(ids[0]), ids[1])
-        case Kind.STAGE_INSTANCE:
-            draft.add(schema.StageIndex(ids[0]), ids[1])
-        case Kind.THREAD if change.mode is not Mode.PATCH:
-            parent = parent_of(change) or UNKNOWN
-            draft.put((schema.ThreadIndex(ids[0]), ids[1]), parent.encode(), Mode.REPLACE)
-        case Kind.THREAD_MEMBER:
-            draft.add(schema.MemberThreads(ids[0], ids[2]), ids[1])
-            # The members of a thread that was never received must be found when their guild is removed.
-            index = schema.ThreadIndex(ids[0]), ids[1]
-            if draft.get(index) is None:
-                draft.put(index, UNKNOWN.encode(), Mode.REPLACE)
-        case Kind.WEBHOOK | Kind.INVITE:
-            _put_of_channel(change, draft)
-        case _:
-            pass
+    note = _NOTED.get(change.kind)
+    if note is not None:
+        note(change, draft)
+
+
+def _put_guild(change: Put, draft: Draft) -> None:
+    """Forget who left: a new `member_count` has counted them."""
+    if "member_count" in body_fields(change.normal):
+        for departed in schema.departed(change.ids[0], draft.now_ms):
+            draft.erase(departed)
+
+
+def _put_member(change: Put, draft: Draft) -> None:
+    draft.add(schema.Members(change.ids[0]), change.ids[1])
+
+
+def _put_presence(change: Put, draft: Draft) -> None:
+    draft.add(schema.PresenceIndex(change.ids[0]), change.ids[1])
+
+
+def _put_stage_instance(change: Put, draft: Draft) -> None:
+    draft.add(schema.StageIndex(change.ids[0]), change.ids[1])
+
+
+def _put_thread(change: Put, draft: Draft) -> None:
+    if change.mode is not Mode.PATCH:
+        parent = parent_of(change) or UNKNOWN
+        draft.put((schema.ThreadIndex(change.ids[0]), change.ids[1]), parent.encode(), Mode.REPLACE)
+
+
+def _put_thread_member(change: Put, draft: Draft) -> None:
+    guild, thread, user = change.ids
+    draft.add(schema.MemberThreads(guild, user), thread)
+    # The members of a thread that was never received must be found when their guild is removed.
+    index = schema.ThreadIndex(guild), thread
+    if draft.get(index) is None:
+        draft.put(index, UNKNOWN.encode(), Mode.REPLACE)
 
 
 def _put_of_channel(change: Put, draft: Draft) -> None:
@@ -215,32 +243,27 @@ def _put_of_channel(change: Put, draft: Draft) -> None:
     draft.put(index, (channel or UNKNOWN).encode(), Mode.REPLACE)
 
 
-def _put_users(change: PutUsers, draft: Draft) -> Steps[None]:
-    yield from ()
+def _put_users(change: PutUsers, draft: Draft) -> None:
     draft.put_many(schema.User, (), Snowflakes.of(change.people), change.users)
 
 
-def _put_members(change: PutMembers, draft: Draft) -> Steps[None]:
-    yield from ()
+def _put_members(change: PutMembers, draft: Draft) -> None:
     people = Snowflakes.of(change.people)
     draft.put_many(schema.Member, (change.guild,), people, change.normal)
     draft.add_many(schema.Members(change.guild), people)
 
 
-def _put_presences(change: PutPresences, draft: Draft) -> Steps[None]:
-    yield from ()
+def _put_presences(change: PutPresences, draft: Draft) -> None:
     people = Snowflakes.of(change.people)
     draft.put_many(schema.Presence, (change.guild,), people, change.normal)
     draft.add_many(schema.PresenceIndex(change.guild), people)
 
 
-def _put_item(change: PutItem, draft: Draft) -> Steps[None]:
-    yield from ()
+def _put_item(change: PutItem, draft: Draft) -> None:
     put_item(change, place_of(Kind.GUILD, (change.guild,)), draft)
 
 
-def _put_items(change: PutItems, draft: Draft) -> Steps[None]:
-    yield from ()
+def _put_items(change: PutItems, draft: Draft) -> None:
     put_items(change, place_of(Kind.GUILD, (change.guild,)), draft)
 
 
@@ -256,20 +279,20 @@ def _receive_chunk(change: ReceiveChunk, draft: Draft) -> Steps[None]:
         yield from drop_members(change.guild, sorted(members - people), draft)
 
 
-def _keep_presences(change: KeepPresences, draft: Draft) -> Steps[None]:
+def _keep_presences(change: KeepPresences, draft: Draft) -> None:
     if change.among is None or set(change.among).difference(change.people):
         for person in list(draft.listed(schema.PresenceIndex(change.guild))):
-            yield from drop(Drop(Kind.PRESENCE, (change.guild, person)), draft)
+            drop_presence(change.guild, person, draft)
 
 
-def _replace_all(change: ReplaceAll, draft: Draft) -> Steps[None]:
+def _replace_all(change: ReplaceAll, draft: Draft) -> None:
     if change.kind in (Kind.WEBHOOK, Kind.INVITE):
         index = index_of(change.kind, change.guild)
         for gone in set(draft.listed(index)).difference(put.ids[0] for put in change.puts):
             draft.drop(place_of(change.kind, (gone,)))
             draft.drop((index, gone))
         for put in change.puts:
-            yield from _put(put, draft)
+            _put(put, draft)
         return
     listed = {put.ids[1]: put.normal for put in change.puts}
     if change.kind is Kind.CHANNEL:
@@ -281,17 +304,15 @@ def _replace_all(change: ReplaceAll, draft: Draft) -> Steps[None]:
         draft.erase(schema.StageInstance(channel))
     draft.erase(schema.StageIndex(change.guild))
     for put in change.puts:
-        yield from _put(put, draft)
+        _put(put, draft)
 
 
-def _count_member(change: CountMember, draft: Draft) -> Steps[None]:
-    yield from ()
+def _count_member(change: CountMember, draft: Draft) -> None:
     guild, member, *departed = _needed(change, draft.now_ms)
     count_member(change, draft, guild, member, departed)
 
 
-def _list_guild(change: ListGuild, draft: Draft) -> Steps[None]:
-    yield from ()
+def _list_guild(change: ListGuild, draft: Draft) -> None:
     draft.add(schema.Guilds(), change.guild)
 
 
@@ -307,10 +328,21 @@ def _sync_threads(change: SyncThreads, draft: Draft) -> Steps[None]:
     synced = [put.ids[1] for put in change.puts if put.ids[1] in known]
     yield from drop_threads(change.guild, [*gone, *synced], draft)
     for put in change.puts:
-        yield from _put(put, draft)
+        _put(put, draft)
 
 
-_APPLY: dict[type[Change], Callable[[Any, Draft], Steps[None]]] = {
+# What else a put changes, by kind.
+_NOTED: dict[Kind, Callable[[Put, Draft], None]] = {
+    Kind.GUILD: _put_guild,
+    Kind.MEMBER: _put_member,
+    Kind.PRESENCE: _put_presence,
+    Kind.STAGE_INSTANCE: _put_stage_instance,
+    Kind.THREAD: _put_thread,
+    Kind.THREAD_MEMBER: _put_thread_member,
+    Kind.WEBHOOK: _put_of_channel,
+    Kind.INVITE: _put_of_channel,
+}
+_APPLY: dict[type[Change], Callable[[Any, Draft], Steps[None] | None]] = {
     Put: _put,
     PutItem: _put_item,
     PutItems: _put_items,

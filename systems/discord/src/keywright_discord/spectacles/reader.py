@@ -10,8 +10,7 @@ from collections.abc import Iterable
 
 from keywright import Call
 from keywright.operations import Steps, procedure
-from keywright_discord.document_reads import Entity, Id, Object, living, snowflake
-from keywright_discord.draft import Place
+from keywright_discord.document_reads import Address, Entity, Id, Object, living, snowflake
 from keywright_discord.reader import Reader
 from keywright_discord.references import References
 from keywright_discord.spectacles import schema
@@ -20,44 +19,46 @@ from keywright_discord.spectacles import schema
 THREAD_TYPES = (10, 11, 12)
 
 
-class SpectaclesPlaces:
-    """The places in Spectacles of the documents that others refer to."""
+class SpectaclesAddresses:
+    """The addresses in Spectacles of the documents that others refer to."""
 
-    def user(self, user: str) -> Place:
+    def user(self, user: str) -> Address:
         return schema.Users(), user
 
-    def member(self, guild: str, user: str) -> Place:
+    def member(self, guild: str, user: str) -> Address:
         return schema.Members(guild), user
 
-    def message(self, channel: str, message: str) -> Place:
-        return schema.Message(channel, message), None
+    def message(self, channel: str, message: str) -> Address:
+        return (schema.Message, channel), message
 
-    def thread(self, thread: str) -> Place:
+    def thread(self, thread: str) -> Address:
         return schema.Channels(), thread
 
-    def thread_member(self, thread: str, user: str) -> Place | None:
+    def thread_member(self, thread: str, user: str) -> Address | None:
         return None
 
 
 def entities() -> dict[str, Entity]:
     """Return every entity of Spectacles by name, for reads by id."""
-    at = SpectaclesPlaces()
+    at = SpectaclesAddresses()
     to = References(at)
     return {
         "channel": Entity(("channel",), at.thread),
-        "emoji": Entity(("emoji",), _emoji, lambda _, d: to.of_people(d, "user")),
+        "emoji": Entity(("emoji",), _emoji, lambda _, d, holes: to.of_people(d, holes, "user")),
         "guild": Entity(("guild",), lambda guild: (schema.Guilds(), guild)),
-        "member": Entity(("guild", "user"), at.member, lambda ids, d: to.of_member(ids[1], d)),
-        "message": Entity(("channel", "message"), at.message, lambda _, d: to.of_message(d)),
+        "member": Entity(("guild", "user"), at.member, lambda ids, d, holes: to.of_member(ids[1], d, holes)),
+        "message": Entity(("channel", "message"), at.message, lambda _, d, holes: to.of_message(d, holes)),
         "presence": Entity(
-            ("user",), lambda user: (schema.Presence(user), user), lambda _, d: to.of_presence(d)
+            ("user",),
+            lambda user: (schema.Presence(user), user),
+            lambda _, d, holes: to.of_presence(d, holes),
         ),
         "role": Entity(("guild", "role"), lambda guild, role: (schema.Roles(guild), role)),
         "user": Entity(("user",), at.user),
         "voice-state": Entity(
             ("guild", "user"),
             lambda guild, user: (schema.VoiceStates(guild), user),
-            lambda ids, d: to.of_voice_state(ids[0], ids[1], d),
+            lambda ids, d, holes: to.of_voice_state(ids[0], ids[1], d, holes),
         ),
     }
 
@@ -151,5 +152,5 @@ def _is_thread(channel: Object) -> bool:
     return channel.get("type") in THREAD_TYPES
 
 
-def _emoji(emoji: str) -> Place:
+def _emoji(emoji: str) -> Address:
     return schema.Emojis(), emoji

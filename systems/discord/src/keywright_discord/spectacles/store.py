@@ -122,13 +122,14 @@ class SpectaclesCache(EventCache[IndexedDraft]):
     def _begin(self, changes: list[Change], context: Context) -> Steps[IndexedDraft]:
         now_ms = context.now_ms()
         places = [place for change in changes for place in _needed(change, now_ms)]
-        sets = {key: key.members() for change in changes for key in _needed_sets(change)}
+        others = [change for change in changes if type(change) is not Put]  # puts depend on documents only
+        sets = {key: key.members() for change in others for key in _needed_sets(change)}
         if asked := homes(changes):
             sets[schema.GuildIndex()] = among(schema.GuildIndex(), asked)
         known, members = yield gather(read(places), gather_list(sets.values()))
         return IndexedDraft(known, dict(zip(sets, members, strict=True)), context)
 
-    def _change(self, change: Change, draft: IndexedDraft) -> Steps[None]:
+    def _change(self, change: Change, draft: IndexedDraft) -> Steps[None] | None:
         if self.strip_user:
             change = _stripped(change)
         return _APPLY[type(change)](change, draft)
@@ -140,6 +141,8 @@ def _folded(changes: list[Change]) -> list[Change]:
     A guild contains its inline lists itself; its complete list of channels has its threads in it; and a patch
     of a channel or thread, whichever it is, is applied once.
     """
+    if len(changes) < 2:
+        return changes
     whole = next((each for each in changes if _is_of(each, ReplaceAll, Kind.CHANNEL)), None)
     inline = any(_is_of(each, Put, Kind.GUILD) for each in changes)
     folded: list[Change] = []
@@ -176,10 +179,12 @@ def place_of(kind: Kind, ids: Ids) -> Place:
 
 def _needed(change: Change, now_ms: int) -> list[Place]:
     """Return the documents that a change depends on."""
-    if isinstance(change, Put | Drop | ReplaceAll) and change.kind in INLINE:
-        return [(schema.Guilds(), change.guild if isinstance(change, ReplaceAll) else change.ids[0])]
     if isinstance(change, Put):
+        if change.kind in INLINE:
+            return [(schema.Guilds(), change.ids[0])]
         return [place_of(change.kind, change.ids)] if change.needs_stored else []
+    if isinstance(change, Drop | ReplaceAll) and change.kind in INLINE:
+        return [(schema.Guilds(), change.guild if isinstance(change, ReplaceAll) else change.ids[0])]
     if isinstance(change, PutItem | PutItems) or (isinstance(change, ReceiveChunk) and change.is_last):
         return [(schema.Guilds(), change.guild)]
     if isinstance(change, CountMember):
@@ -212,8 +217,7 @@ def _needed_sets(change: Change) -> list[Set[Any]]:
     return []
 
 
-def _put(change: Put, draft: IndexedDraft) -> Steps[None]:
-    yield from ()
+def _put(change: Put, draft: IndexedDraft) -> None:
     kind, ids = change.kind, change.ids
     if change.only_in is not None and not draft.contains(schema.GuildIndex(), change.only_in):
         return
@@ -260,23 +264,21 @@ def _body(change: Put, place: Place, draft: IndexedDraft) -> Body:
     return change.data
 
 
-def _put_members(change: PutMembers, draft: IndexedDraft) -> Steps[None]:
-    yield from ()
+def _put_members(change: PutMembers, draft: IndexedDraft) -> None:
     members = schema.Members(change.guild)
     for person, body in zip(change.people, change.data, strict=True):
         draft.put((members, person), body, Mode.REPLACE)
 
 
-def _put_users(change: PutUsers, draft: IndexedDraft) -> Steps[None]:
-    yield from ()
+def _put_users(change: PutUsers, draft: IndexedDraft) -> None:
     users = schema.Users()
     for person, body in zip(change.people, change.users, strict=True):
         draft.put((users, person), body, Mode.REPLACE)
 
 
-def _put_presences(change: PutPresences, draft: IndexedDraft) -> Steps[None]:
+def _put_presences(change: PutPresences, draft: IndexedDraft) -> None:
     for put in change.puts():
-        yield from _put(put, draft)
+        _put(put, draft)
 
 
 def _keep_members(change: KeepMembers, draft: IndexedDraft) -> Steps[None]:
@@ -345,7 +347,7 @@ def _replace_all(change: ReplaceAll, draft: IndexedDraft) -> Steps[None]:
         case kind:
             draft.erase(_OF_A_GUILD[kind](guild))
     for put in change.puts:
-        yield from _put(put, draft)
+        _put(put, draft)
 
 
 _OF_A_GUILD: dict[Kind, Callable[[str], Map[str, Any]]] = {
@@ -355,14 +357,12 @@ _OF_A_GUILD: dict[Kind, Callable[[str], Map[str, Any]]] = {
 }
 
 
-def _count_member(change: CountMember, draft: IndexedDraft) -> Steps[None]:
-    yield from ()
+def _count_member(change: CountMember, draft: IndexedDraft) -> None:
     guild, member, *departed = _needed(change, draft.now_ms)
     count_member(change, draft, guild, member, departed)
 
 
-def _list_guild(change: ListGuild, draft: IndexedDraft) -> Steps[None]:
-    yield from ()
+def _list_guild(change: ListGuild, draft: IndexedDraft) -> None:
     draft.add(schema.GuildIndex(), change.guild)
 
 
@@ -379,20 +379,18 @@ def _sync_threads(change: SyncThreads, draft: IndexedDraft) -> Steps[None]:
     threads = yield schema.ThreadIndex(change.guild).all()
     yield from drop_channels(change.guild, unsynced(change, threads), draft)
     for put in change.puts:
-        yield from _put(put, draft)
+        _put(put, draft)
 
 
-def _put_item(change: PutItem, draft: IndexedDraft) -> Steps[None]:
-    yield from ()
+def _put_item(change: PutItem, draft: IndexedDraft) -> None:
     put_item(change, (schema.Guilds(), change.guild), draft)
 
 
-def _put_items(change: PutItems, draft: IndexedDraft) -> Steps[None]:
-    yield from ()
+def _put_items(change: PutItems, draft: IndexedDraft) -> None:
     put_items(change, (schema.Guilds(), change.guild), draft)
 
 
-_APPLY: dict[type[Change], Callable[[Any, IndexedDraft], Steps[None]]] = {
+_APPLY: dict[type[Change], Callable[[Any, IndexedDraft], Steps[None] | None]] = {
     Put: _put,
     PutItem: _put_item,
     PutItems: _put_items,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keywright.cli import EmbeddedOption, UrlOption, echo, log_to_stderr, server_url
+from keywright.cli import EmbeddedOption, UrlOption, echo, echo_error, log_to_stderr, server_url, warn
 from keywright.errors import TakenError
 from keywright_service.commands import (
     ConfigOption,
@@ -39,7 +39,12 @@ __all__ = [
 
 LARGEST_ID = 2**64 - 1
 
-DiscordArgument = Annotated[int, typer.Argument(metavar="DISCORD", min=0, max=LARGEST_ID, show_default=False)]
+DiscordArgument = Annotated[
+    int,
+    typer.Argument(
+        metavar="DISCORD", help="The id of a Discord user.", min=0, max=LARGEST_ID, show_default=False
+    ),
+]
 
 
 def serve(
@@ -58,6 +63,10 @@ def serve(
 
     Exits with 0 when it was stopped, 2 when the configuration is wrong or it cannot listen, 3 when Redis
     cannot be reached at the start or Discord refuses the token.
+
+    Examples:
+        keywright meetup serve --config bot.toml
+        keywright meetup serve --config bot.toml --show-config
     """
     from keywright_meetup.service.configuration import READER, load
 
@@ -73,6 +82,9 @@ def sync(config: ConfigOption = None, url: UrlOption = None, embedded: EmbeddedO
 
     Exits with 0 when everything is in step, 1 when some events or series could not be synced or another sync
     is under way, 2 when the configuration is wrong, 3 when Redis, Meetup or Discord cannot be reached.
+
+    Examples:
+        keywright meetup sync --config bot.toml
     """
     configuration = _configuration(config, url, embedded)
     from keywright_meetup.service.bot import sync_once
@@ -89,9 +101,9 @@ def sync(config: ConfigOption = None, url: UrlOption = None, embedded: EmbeddedO
         f"{discord.added} times a member was given a role, {discord.removed} removals by hand recorded."
     )
     for event, warning in sorted(meetup.warnings.items()):
-        echo(f"warning: event {event} {warning}", err=True)
+        warn(f"event {event} {warning}")
     for subject, failure in sorted(outcome.failures.items()):
-        echo(f"failed: {subject}: {failure}", err=True)
+        echo_error(f"{subject}: {failure}")
     if outcome.failures:
         raise typer.Exit(1)
 
@@ -106,6 +118,9 @@ def invite(
 
     Exits with 1 when the user is linked already, 2 when the configuration is wrong, 3 when Redis cannot be
     reached.
+
+    Examples:
+        keywright meetup invite 53908232506183680 --config bot.toml
     """
     configuration = _configuration(config, url, embedded)
     from keywright_meetup.service.bot import invited
@@ -113,7 +128,7 @@ def invite(
     try:
         echo(asyncio.run(invited(configuration, discord_user)))
     except TakenError as error:
-        echo(f"refused: {error.holder} is linked to {error.partner} already.", err=True)
+        echo_error(f"{error.holder} is linked to {error.partner} already.")
         raise typer.Exit(1) from error
 
 
@@ -136,6 +151,10 @@ def authorize(
 
     Exits with 1 when the address is not of an authorization under way, or the organizer said no, 2 when the
     configuration is wrong, 3 when Redis or Meetup cannot be reached or Meetup refuses.
+
+    Examples:
+        keywright meetup authorize --config bot.toml
+        keywright meetup authorize --finish --config bot.toml
     """
     configuration = _configuration(config, url, embedded)
     from keywright_meetup.service.bot import authorization
@@ -159,6 +178,9 @@ def register(config: ConfigOption = None) -> None:
     https. A running bot renews the commands by itself.
 
     Exits with 2 when the configuration is wrong, 3 when Discord refuses or cannot be reached.
+
+    Examples:
+        keywright meetup register --config bot.toml
     """
     from keywright_meetup.service.bot import registered
     from keywright_meetup.service.configuration import load

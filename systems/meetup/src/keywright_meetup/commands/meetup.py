@@ -12,7 +12,16 @@ from typing import Annotated, Any
 import typer
 
 from keywright import Call, Database, Keyring, Secret, connect
-from keywright.cli import EmbeddedOption, NamesPrefix, UrlOption, as_json, echo, echo_json, server_url
+from keywright.cli import (
+    EmbeddedOption,
+    NamesPrefix,
+    UrlOption,
+    as_json,
+    echo,
+    echo_error,
+    echo_json,
+    server_url,
+)
 from keywright.errors import TakenError, UsageError
 from keywright_meetup import account_links, channel_times, channels, views
 from keywright_meetup.commands.bot import (
@@ -38,7 +47,12 @@ meetup = typer.Typer(
 )
 
 
-ChannelArgument = Annotated[int, typer.Argument(metavar="CHANNEL", min=0, max=LARGEST_ID, show_default=False)]
+ChannelArgument = Annotated[
+    int,
+    typer.Argument(
+        metavar="CHANNEL", help="The id of a channel on Discord.", min=0, max=LARGEST_ID, show_default=False
+    ),
+]
 
 
 class Shown(Enum):
@@ -51,7 +65,12 @@ class Shown(Enum):
 
 @meetup.command()
 def link(
-    meetup_user: Annotated[int, typer.Argument(metavar="MEETUP", min=0, max=LARGEST_ID, show_default=False)],
+    meetup_user: Annotated[
+        int,
+        typer.Argument(
+            metavar="MEETUP", help="The id of a Meetup user.", min=0, max=LARGEST_ID, show_default=False
+        ),
+    ],
     discord_user: DiscordArgument,
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
@@ -62,14 +81,15 @@ def link(
 
     Exits with 0 when they are linked, now or before, 1 when either is linked to another and nothing was
     changed, 3 when the server cannot be reached.
+
+    Examples:
+        keywright meetup link 182743 53908232506183680 --url redis://localhost:6379/0
     """
     with opened(url, embedded, prefix, config) as db:
         try:
             new = db.run(account_links.link(meetup_user, discord_user))
         except TakenError as error:
-            echo(
-                f"refused: {error.holder} is linked to {error.partner} already. Unlink them first.", err=True
-            )
+            echo_error(f"{error.holder} is linked to {error.partner} already. Unlink them first.")
             raise typer.Exit(1) from error
     echo("Linked." if new else "They were linked already.")
 
@@ -77,10 +97,13 @@ def link(
 @meetup.command()
 def unlink(
     meetup_user: Annotated[
-        int | None, typer.Argument(metavar="[MEETUP]", min=0, max=LARGEST_ID, show_default=False)
+        int | None,
+        typer.Argument(
+            metavar="MEETUP", help="The id of a Meetup user.", min=0, max=LARGEST_ID, show_default=False
+        ),
     ] = None,
     discord: Annotated[
-        int | None, typer.Option(help="The Discord user, instead.", min=0, max=LARGEST_ID)
+        int | None, typer.Option(metavar="ID", help="The Discord user, instead.", min=0, max=LARGEST_ID)
     ] = None,
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
@@ -91,6 +114,10 @@ def unlink(
 
     Exits with 0 when it ended, 1 when there was none, 2 when not exactly one user is given, 3 when the server
     cannot be reached.
+
+    Examples:
+        keywright meetup unlink 182743
+        keywright meetup unlink --discord 53908232506183680
     """
     if (meetup_user is None) == (discord is None):
         raise UsageError("unlink needs one user. Give a Meetup id, or --discord with a Discord id.")
@@ -102,16 +129,14 @@ def unlink(
     with opened(url, embedded, prefix, config) as db:
         ended = db.run(call)
     if not ended:
-        echo("This user is not linked.", err=True)
+        echo_error("This user is not linked.")
         raise typer.Exit(1)
     echo("Unlinked.")
 
 
 @meetup.command()
 def show(
-    what: Annotated[
-        Shown, typer.Argument(metavar="WHAT", help="meetup-user, discord-user, event, series, channel.")
-    ],
+    what: Annotated[Shown, typer.Argument(metavar="WHAT", help="What to show.")],
     identity: Annotated[str, typer.Argument(metavar="ID", help="Its id.", show_default=False)],
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
@@ -121,20 +146,25 @@ def show(
     """Print a person, an event, a series or a channel with everything that is related to it, as JSON.
 
     Ids are text, since JSON numbers lose digits; of tokens only the existence is shown. Exits with 1 when it
-    is not known, 2 when the id is not valid, 3 when the server cannot be reached.
+    is not known, 2 when the id is not valid, 3 when the server cannot be reached. An id of an earlier version
+    may begin with a dash: write it after `--`.
+
+    Examples:
+        keywright meetup show event 298374623
+        keywright meetup show discord-user 53908232506183680
     """
     call = _view(what, identity)
     with opened(url, embedded, prefix, config) as db:
         found = db.run(call)
     if found is None:
-        echo(f"{what.value} {identity} is not known.", err=True)
+        echo_error(f"{what.value} {identity} is not known.")
         raise typer.Exit(1)
     echo_json(as_json(found))
 
 
 @meetup.command()
 def attach(
-    series: Annotated[str, typer.Argument(metavar="SERIES", show_default=False)],
+    series: Annotated[str, typer.Argument(metavar="SERIES", help="The id of a series.", show_default=False)],
     channel: ChannelArgument,
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
@@ -145,12 +175,15 @@ def attach(
 
     Exits with 0 when the series has the channel, now or before, 1 when either has another or the series is
     not tracked, 3 when the server cannot be reached.
+
+    Examples:
+        keywright meetup attach dungeon-night 1234567890
     """
     with opened(url, embedded, prefix, config) as db:
         try:
             new = db.run(channels.attach_channel(series, channel))
         except TakenError as error:
-            echo(f"refused: {error.holder} has {error.partner} already.", err=True)
+            echo_error(f"{error.holder} has {error.partner} already.")
             raise typer.Exit(1) from error
     echo("Attached." if new else "It was attached already.")
 
@@ -168,6 +201,10 @@ def remove(
     """Never add a user to a channel again. Their roles on Discord are yours to take.
 
     Exits with 1 when the channel is not one of the bot's, 3 when the server cannot be reached.
+
+    Examples:
+        keywright meetup remove 1234567890 53908232506183680
+        keywright meetup remove 1234567890 53908232506183680 --host
     """
     removal = channels.remove_host if host else channels.remove_user
     with opened(url, embedded, prefix, config) as db:
@@ -187,6 +224,9 @@ def readmit(
     """Take back both removals of a user from a channel: the next sync adds them again.
 
     Exits with 1 when the channel is not one of the bot's, 3 when the server cannot be reached.
+
+    Examples:
+        keywright meetup readmit 1234567890 53908232506183680
     """
     with opened(url, embedded, prefix, config) as db:
         changed = db.run(channels.readmit(channel, discord_user))
@@ -204,6 +244,9 @@ def end(
     """Have the bot delete an expired channel, eight hours from now. A later event takes that back.
 
     Exits with 1 when it has not expired or is not one of the bot's, 3 when the server cannot be reached.
+
+    Examples:
+        keywright meetup end 1234567890
     """
     with opened(url, embedded, prefix, config) as db:
         moment = db.run(channel_times.end(channel, datetime.now(UTC)))
@@ -223,6 +266,9 @@ def tokens(
     stored ones. `keywright meetup authorize` gets new tokens from Meetup.
 
     Exits with 2 when a variable is missing, 3 when the server cannot be reached.
+
+    Examples:
+        keywright meetup tokens --config bot.toml
     """
     access, refresh = (os.environ.get(f"MEETUP_{name}_TOKEN", "") for name in ("ACCESS", "REFRESH"))
     if not access or not refresh:

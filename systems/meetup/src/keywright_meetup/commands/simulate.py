@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keywright.cli import echo
+from keywright.cli import echo, echo_exact
 
 if TYPE_CHECKING:
     from keywright_meetup.simulator.town import Town
@@ -39,6 +39,9 @@ def simulate(
     bot as a member of the simulated guild.
 
     Exits with 0 when it was stopped, 2 when it cannot listen.
+
+    Examples:
+        keywright meetup simulate --rate 1
     """
     asyncio.run(_run(host, port, meetup_port, pages, rate, seed))
 
@@ -77,5 +80,6 @@ def _print(town: Town, pages: str) -> None:
     echo(
         f"# members: {', '.join(each.name for each in town.people)}; {town.people[0].name} manages the guild"
     )
-    echo(f"# use a command: curl -d as={town.people[0].name} -d command=link {town.discord.url}{PATH}")
-    echo(f"# see the guild: curl {town.discord.url}{PATH}")
+    # Whole, so that they can be pasted.
+    echo_exact(f"# use a command: curl -d as={town.people[0].name} -d command=link {town.discord.url}{PATH}")
+    echo_exact(f"# see the guild: curl {town.discord.url}{PATH}")

@@ -174,6 +174,8 @@ class AmqpConnection:
         Channel errors pass through.
         """
         task = asyncio.ensure_future(work)
+        # If the caller is cancelled, nobody asks for the result.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             await asyncio.wait((task, self.lost), return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -23,7 +23,7 @@ from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.delivery import StreamDelivery
 from keywright_messaging.redis_streams.delivery_buffer import DeliveryBuffer, StreamQueue
 from keywright_messaging.redis_streams.outages import RetryingDatabase
-from keywright_messaging.redis_streams.schema import REPLIES, EventStream, GivenUp
+from keywright_messaging.redis_streams.schema import EventStream, GivenUp, Replies
 
 __all__ = ["NOW", "Settlement"]
 
@@ -83,7 +83,7 @@ class Settlement:
 
     async def reply(self, delivery: StreamDelivery, data: object) -> None:
         body = encode_body(data, self.settings)
-        await self.database.run(REPLIES.publish(body, delivery.event, delivery.id))
+        await self.database.run(Replies(delivery.event, delivery.id).publish(body))
 
     async def bury(self, stream: EventStream, identity: str, body: bytes, reason: str, attempts: int) -> None:
         letter = GivenUp(

@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from keywright import Subscription
+from keywright import Message, Subscription
 from keywright.errors import EngineError
 from keywright_messaging.errors import CallTimeoutError
 from keywright_messaging.redis_streams.outages import RetryingDatabase
-from keywright_messaging.redis_streams.schema import REPLIES
+from keywright_messaging.redis_streams.schema import Replies
 
 __all__ = ["Caller"]
 
@@ -26,7 +26,7 @@ class Caller:
     def __init__(self, database: RetryingDatabase) -> None:
         self._database = database
         self._context = database.engine.context
-        self._subscription: Subscription | None = None
+        self._subscription: Subscription[Message] | None = None
         self._opening = asyncio.Lock()
         self._listener: asyncio.Task[None] | None = None
         self._waiting: dict[bytes, asyncio.Future[bytes]] = {}
@@ -63,14 +63,14 @@ class Caller:
                 )
                 self._listener = asyncio.create_task(self._match(self._subscription))
         # Before each call, because a reconnect may have lost the subscription.
-        pattern = REPLIES.pattern(self._context, event=event)
+        pattern = Replies.matching(event=event).glob(self._context)
         subscription = self._subscription
         await self._database.retried(lambda: subscription.add(patterns=[pattern]))
 
     async def _published(
         self, event: str, publish: Callable[[], Awaitable[str]]
     ) -> tuple[bytes, asyncio.Future[bytes]]:
-        stem = REPLIES.name(self._context, event, "0")[:-1]
+        stem = self._context.name(Replies(event, "0"))[:-1]
         early: dict[bytes, bytes] = {}
         unnamed = self._unnamed.setdefault(stem, [])
         unnamed.append(early)
@@ -85,7 +85,7 @@ class Caller:
             self._waiting[channel] = reply
         return channel, reply
 
-    async def _match(self, replies: Subscription) -> None:
+    async def _match(self, replies: Subscription[Message]) -> None:
         try:
             async for channel, body in replies:
                 reply = self._waiting.pop(channel, None)

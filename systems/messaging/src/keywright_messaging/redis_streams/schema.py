@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -18,12 +18,12 @@ from keywright_messaging.contract import name_refusal
 
 __all__ = [
     "LONGEST_NAME",
-    "REPLIES",
     "DeadLetters",
     "EventStream",
     "GivenUp",
     "Posted",
     "ProcessSlot",
+    "Replies",
     "checked_name",
     "group_name",
     "streams",
@@ -37,6 +37,8 @@ _NAME = characters("|~", (0x20, 0x39), (0x3B, 0x7A), (0xA0, 0xD7FF), (0xE000, 0x
 @dataclass(frozen=True)
 class Name(Verbatim):
     """A group, subgroup or event: text without colons, which separate them, at most 200 bytes."""
+
+    max_bytes: ClassVar[int] = LONGEST_NAME
 
     @property
     def pattern_decides(self) -> bool:
@@ -132,8 +134,11 @@ class ProcessSlot(Lease, key="<group>:consumer:<consumer>", space=streams):
     consumer: EventName
 
 
-REPLIES = Channel("<event>:<id>", streams, event=Name(), id=Plain())
-"""The reply to one message, named by its event and entry id."""
+class Replies(Channel[bytes], channel="<event>:<id>", space=streams):
+    """The reply to one message, by its event and entry id: the encoded body."""
+
+    event: EventName
+    id: Annotated[str, Plain()]
 
 
 def checked_name(kind: str, name: str) -> str:

@@ -17,6 +17,7 @@ from keywright.cli import (
     UrlOption,
     as_json,
     echo,
+    echo_error,
     echo_json,
     open_source,
     server_url,
@@ -77,6 +78,9 @@ def ingest(
 
     A line that cannot be recorded is reported with its number, and the others are recorded. Exits with 1 if
     there was one, 2 if the events cannot be read, 3 if the server cannot be reached.
+
+    Examples:
+        keywright openmod ingest events.jsonl --url redis://localhost:6379/0
     """
     chosen = installation(config) or OpenModSettings(target_subreddit=DEFAULT_TARGET)
     redis = configured_redis(config)
@@ -103,6 +107,9 @@ def extracts(
     """Print the extracts about a thing as JSON lines; for a user also those about their submissions.
 
     Exits with 0 even if there are none, 2 if the id is invalid, 3 if the server cannot be reached.
+
+    Examples:
+        keywright openmod extracts t3_1abcde
     """
     server = server_url(url, embedded)
 
@@ -128,6 +135,10 @@ def show(
     title, which only Reddit has.
 
     Exits with 1 if the extract does not exist, 2 if the id is invalid, 3 if the server cannot be reached.
+
+    Examples:
+        keywright openmod show t3_1abcde
+        keywright openmod show t3_1abcde --json
     """
     server = server_url(url, embedded)
 
@@ -142,7 +153,7 @@ def show(
 
     text = asyncio.run(shown())
     if text is None:
-        echo(f"the extract {extract} does not exist.", err=True)
+        echo_error(f"the extract {extract} does not exist.")
         raise typer.Exit(1)
     if json:
         echo_json(text)
@@ -168,6 +179,9 @@ def enforce(
 
     Exits with 0, with 2 if the configuration is invalid, 3 if a server cannot be reached or Reddit gave no
     certain answer.
+
+    Examples:
+        keywright openmod enforce --once --config openmod.toml
     """
     options = ServiceOptions(config, settings, url, embedded, log_level, log_format, show_config)
     configuration = configured(READER, load, options)
@@ -208,6 +222,10 @@ def serve(
 
     Exits with 0 after a signal, 2 if the configuration is invalid, 3 if Redis cannot be reached or Reddit
     refuses the credentials.
+
+    Examples:
+        keywright openmod serve --config openmod.toml
+        keywright openmod serve --config openmod.toml --log-address :8070
     """
     options = ServiceOptions(config, settings, url, embedded, log_level, log_format, show_config)
     flags = {"public_log.address": log_address}

@@ -18,7 +18,7 @@ __all__ = ["simulate_reddit"]
 
 def simulate_reddit(
     port: Annotated[
-        int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
+        int, typer.Option(metavar="PORT", help="The port to listen on; 0 takes a free one.", min=0, max=65535)
     ] = 0,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     rate: Annotated[float, typer.Option(help="Random actions per second; 0 is none.", min=0)] = 2.0,
@@ -36,6 +36,9 @@ def simulate_reddit(
 
     It serves the calls of Reddit's API that the service makes; nothing reaches the network. Prints the
     variables that point `keywright openmod serve` at it. Without --world everything is forgotten at the end.
+
+    Examples:
+        keywright openmod simulate --rate 5 --world world.json
     """
     asyncio.run(_run(host, port, rate, seed, world))
 
