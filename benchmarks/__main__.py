@@ -1,103 +1,80 @@
-"""`python -m benchmarks [NAME…] [--json FILE]`: run all benchmarks, or the named ones."""
+"""`make bench`, or `python -m benchmarks [NAME…]`: run all benchmarks, or the named ones."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import (
-    audit,
-    batches,
-    bulk,
-    cluster,
-    concurrency,
-    discord,
-    gateway,
-    infer,
-    latency,
-    meetup,
-    messaging,
-    records,
-    registry,
-)
-from benchmarks.measuring import Result
-from benchmarks.placement import Placement, placed
-from benchmarks.report import json_line, summarise
-from keywright.testing import RedisServer
-
-ON_ONE_SERVER: dict[str, Callable[[RedisServer], Iterator[Result]]] = {
-    "batches": batches.measure,
-    "concurrency": concurrency.measure,
-    "latency": latency.measure,
-    "bulk": bulk.measure,
-    "records": records.measure,
-    "discord": discord.measure,
-    "meetup": meetup.measure,
-    "registry": registry.measure,
-    "audit": audit.measure,
-}
-PLACING_THEMSELVES = ("latency", "registry")
-ON_THEIR_OWN = {
-    "cluster": cluster.measure,
-    "messaging": messaging.measure,
-    "gateway": gateway.measure,
-    "infer": infer.measure,
-}
-NAMES = (*ON_ONE_SERVER, *ON_THEIR_OWN)
+from benchmarks.harness import BENCHMARKS, run
+from benchmarks.lines import Line, Part, Run, save_lines
+from benchmarks.measuring import Effort, Point, Result
+from benchmarks.notation import figure, ratio, target
+from benchmarks.page import FIGURES, ROOT, make
+from benchmarks.placement import Placement
 
 
-def main() -> None:
-    options = _options()
-    names = options.names or NAMES
-    results = []
-    lines = []
-    # Nothing is written to disk: the benchmark compares clients.
-    with RedisServer(options={"appendonly": "no"}) as server:
-        for result in _measured(names, server, options.placement):
-            results.append(result)
-            lines.append(json_line(result))
-            print(lines[-1], flush=True)
-        version = server.text("INFO", "server").split("redis_version:")[1].split()[0]
-    if options.json:
-        options.json.write_text("".join(f"{line}\n" for line in lines))
-    summarise(results, f"Redis {version}")
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _options(arguments)
+    effort = Effort(options.quick, options.largest, options.rounds)
+    names = options.names or [name for name, each in BENCHMARKS.items() if each.quick or not effort.quick]
+    lines: list[Line] = []
+    for line in run(names, effort, Placement[options.placement.upper()]):
+        lines.append(line)
+        print(shown(line), flush=True)
+        if options.json and isinstance(line, Part):
+            save_lines(lines, options.json)
+    if options.page:
+        save_lines(lines, FIGURES)
+        make(FIGURES, ROOT)
 
 
-def _measured(names: Sequence[str], server: RedisServer, placement: Placement) -> Iterator[Result]:
-    for name in names:
-        if name in ON_THEIR_OWN:
-            yield from ON_THEIR_OWN[name]()
-        elif name in PLACING_THEMSELVES:
-            yield from ON_ONE_SERVER[name](server)
-        else:
-            with placed(placement, server):
-                yield from (_labelled(result, placement) for result in ON_ONE_SERVER[name](server))
+def shown(line: Line) -> str:
+    """Return one line for the terminal."""
+    match line:
+        case Run():
+            return f"{line.day}, {line.commit}, {line.processor}, {line.cores} cores, {line.server}"
+        case Part():
+            load = f"load {line.load_before:.1f} to {line.load_after:.1f}"
+            out = f", not installed: {', '.join(line.left_out)}" if line.left_out else ""
+            failed = f", FAILED: {line.failed}" if line.failed else ""
+            return f"-- {line.benchmark}: {line.seconds:.0f} s, {load}{out}{failed}"
+        case Result():
+            verdict = {True: "met", False: "NOT MET", None: ""}[line.met]
+            sides = f"{figure(line.ours, line.unit)}, {line.peer} {figure(line.theirs, line.unit)}"
+            return (
+                f"{line.benchmark} {line.subject}: {sides}: {ratio(line)} {target(line)} {verdict}".rstrip()
+            )
+        case Point():
+            return f"{line.growth} at {line.size:,}: {line.series} {figure(line.figure, line.unit)}"
 
 
-def _labelled(result: Result, placement: Placement) -> Result:
-    if placement is Placement.FREE:
-        return result
-    return result._replace(subject=f"{result.subject}, {placement.value}")
-
-
-def _options() -> argparse.Namespace:
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Keywright next to its peers.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(NAMES)}; all if none")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also save the lines to a file")
+    known = "; ".join(f"{name}: {each.about}" for name, each in BENCHMARKS.items())
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"all if none. {known}")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and sizes, under two minutes")
+    parser.add_argument("--rounds", type=int, metavar="N", help="at most so many rounds of each comparison")
+    parser.add_argument("--largest", action="store_true", help="also a keyspace of ten million keys")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="save JSON lines, for `python -m benchmarks.page`"
+    )
+    parser.add_argument(
+        "--page", action="store_true", help="save them in the repository and make docs/benchmarks.md"
+    )
     parser.add_argument(
         "--placement",
         choices=[placement.name.lower() for placement in Placement],
         default="free",
         help="pin client and server to the same core or apart; latency and registry try all",
     )
-    options = parser.parse_args()
-    options.placement = Placement[options.placement.upper()]
+    options = parser.parse_args(arguments)
     for name in options.names:
-        if name not in NAMES:
-            parser.error(f"there is no benchmark {name!r}: choose from {', '.join(NAMES)}")
+        if name not in BENCHMARKS:
+            parser.error(f"there is no benchmark {name!r}: choose from {', '.join(BENCHMARKS)}")
     return options
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -4,8 +4,8 @@ Both scan the same server in turns. The audit runs in a separate process, so tha
 Besides sizes, it matches every name, reads and decodes every value, and checks every declared expiry.
 For strings `--memkeys` reads the memory of each; the audit reads one in sixteen and computes the rest.
 
-    python -m benchmarks audit          # a million keys
-    python -m benchmarks.audit 100000   # fewer, alone
+    python -m benchmarks audit            # a million keys
+    python -m benchmarks audit --quick    # fewer
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ import json
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 import redis
 
-from benchmarks.measuring import Figure, Result
+from benchmarks.measuring import FULL, Effort, Result, Target, at_least, at_most
 from keywright import (
     Counter,
     Database,
@@ -45,12 +44,18 @@ from keywright import (
 from keywright.testing import RedisServer
 from keywright.tools.audit import AuditOptions, audit
 from keywright.tools.model import Model
+from keywright.tools.pace import FULL_SPEED, GENTLE, Pace
 
 KEYS = 1_000_000
+QUICK_KEYS = 50_000
 ROUNDS = 3
-FASTER = 3.0
+PAGE = 1_000
+MEMKEYS, SCAN = "redis-cli --memkeys", "SCAN alone"
+TARGETS: dict[str, Target] = {MEMKEYS: at_least(4)}
 MOST_MB = 200.0
-PACED = 50_000
+FELT_ROUNDS, FELT_SECONDS = 9, 0.5
+SETTLED_SECONDS = 0.5
+"""By then an audit rests, if it does: it works without rests at first."""
 CHUNK = 10_000
 
 space = Keyspace("bench-audit", "The keys of a typical application.", prefix="app")
@@ -114,20 +119,34 @@ class Run(NamedTuple):
     resident_mb: float
 
 
-def measure(server: RedisServer, keys: int = KEYS) -> Iterator[Result]:
+def measure(server: RedisServer, effort: Effort = FULL) -> Iterator[Result]:
+    keys = effort.pick(KEYS, QUICK_KEYS)
+    server.call("FLUSHALL")
     with connect(server.url) as db:
         fill(db, keys)
-    memkeys, audits = [], []
+    others: dict[str, list[float]] = {MEMKEYS: [], SCAN: []}
+    audits = []
     for _ in range(ROUNDS):
-        memkeys.append(_memkeys(server.url, keys))
-        audits.append(_audited(server.url, None))
-    rates = Figure.of([run.rate for run in audits])
-    peer = "redis-cli --memkeys"
-    yield Result("audit", "walk and check", "keys a second", rates, peer, Figure.of(memkeys), FASTER)
-    resident = Figure.of([run.resident_mb for run in audits])
-    bound = Figure(MOST_MB, MOST_MB, MOST_MB)
-    yield Result("audit", "resident memory", "MB", resident, "the bound", bound, None)
-    yield from _felt(server)
+        others[MEMKEYS].append(keys / memkeys_seconds(server.url))
+        audits.append(_audited(server.url, FULL_SPEED))
+        others[SCAN].append(keys / scan_seconds(server.url))
+    rates = [run.rate for run in audits]
+    for peer, theirs in others.items():
+        yield Result.of(
+            "audit",
+            f"walk and check {keys:,} keys",
+            "keys_per_second",
+            rates,
+            peer,
+            theirs,
+            TARGETS.get(peer),
+            limit=peer == SCAN,
+        )
+    resident = [run.resident_mb for run in audits]
+    bound = f"{MOST_MB:.0f} MB"
+    yield Result.of("audit", "resident memory", "megabytes", resident, bound, [MOST_MB], at_most(1))
+    yield from _felt(server, effort)
+    server.call("FLUSHALL")
 
 
 def fill(db: Database, keys: int) -> None:
@@ -152,73 +171,78 @@ def _written(db: Database, kind: type[Key], numbers: range) -> None:
         db.run(gather_list(Settings(i).put_many({"theme": "dark", "language": "en"}) for i in ids))
 
 
-def _felt(server: RedisServer) -> Iterator[Result]:
-    """Yield the GET latency of another client (p99): alone, during an audit, and with a rate limit."""
-    alone = _p99(server, None)
-    for subject, rate in (("beside an audit", None), (f"beside --max-rate {PACED}", PACED)):
-        with _auditing(server.url, rate):
-            felt = _p99(server, 2.0)
-        yield Result("audit", f"p99 of a GET {subject}", "microseconds", felt, "alone", alone, None)
+def _felt(server: RedisServer, effort: Effort) -> Iterator[Result]:
+    """Yield the GET latency of another client (p99): alone and beside audits, by their pace, in turns."""
+    paces = {"at its default pace": GENTLE, "at full speed": FULL_SPEED}
+    alone: list[float] = []
+    beside: dict[str, list[float]] = {subject: [] for subject in paces}
+    for _ in range(effort.rounds(FELT_ROUNDS)):
+        alone.append(_p99(server))
+        for subject, pace in paces.items():
+            with _auditing(server.url, pace):
+                beside[subject].append(_p99(server))
+    for subject, felt in beside.items():
+        named = f"p99 of a GET beside an audit {subject}"
+        target = at_most(2) if paces[subject] is GENTLE else None
+        yield Result.of("audit", named, "microseconds", felt, "alone", alone, target)
 
 
-def _p99(server: RedisServer, seconds: float | None) -> Figure:
-    rounds = []
+def _p99(server: RedisServer) -> float:
+    taken = []
     with redis.Redis.from_url(server.url) as client:
-        for _ in range(3):
-            taken = []
-            end = perf_counter() + (seconds or 2.0) / 3
-            while perf_counter() < end:
-                begin = perf_counter()
-                client.get("app:profile:n000000001")
-                taken.append(perf_counter() - begin)
-            rounds.append(sorted(taken)[int(len(taken) * 0.99)] * 1e6)
-    return Figure.of(rounds)
+        end = perf_counter() + FELT_SECONDS
+        while perf_counter() < end:
+            begin = perf_counter()
+            client.get("app:profile:n000000001")
+            taken.append(perf_counter() - begin)
+    return sorted(taken)[int(len(taken) * 0.99)] * 1e6
 
 
 @contextmanager
-def _auditing(url: str, rate: int | None) -> Iterator[None]:
+def _auditing(url: str, pace: Pace) -> Iterator[None]:
     """Run audits in another process, one after the other, until the block ends."""
-    stop = threading.Event()
-
-    def again() -> None:
-        while not stop.is_set():
-            process = subprocess.Popen(_command(url, rate), stdout=subprocess.DEVNULL)
-            while process.poll() is None:
-                if stop.wait(0.05):
-                    process.terminate()
-                    process.wait()
-
-    thread = threading.Thread(target=again)
-    thread.start()
-    stop.wait(1.0)  # until it has started to scan
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+    with subprocess.Popen(_command("--again", url, pace), stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline(), "it ended before its first audit"
+            sleep(SETTLED_SECONDS)
+            yield
+        finally:
+            process.terminate()
 
 
-def _memkeys(url: str, keys: int) -> float:
+def memkeys_seconds(url: str) -> float:
+    """Return the seconds of `redis-cli --memkeys`."""
     parts = urlsplit(url)
     where = ["-s", parts.path] if parts.scheme == "unix" else ["-p", str(parts.port)]
     start = perf_counter()
     subprocess.run(["redis-cli", *where, "--memkeys"], check=True, stdout=subprocess.DEVNULL)
-    return keys / (perf_counter() - start)
+    return perf_counter() - start
 
 
-def _audited(url: str, rate: int | None) -> Run:
-    done = subprocess.run(_command(url, rate), check=True, capture_output=True)
+def scan_seconds(url: str) -> float:
+    """Return the seconds of reading all names and nothing else."""
+    with redis.Redis.from_url(url) as client:
+        start, cursor = perf_counter(), None
+        while cursor != 0:
+            cursor, _ = client.scan(cursor or 0, count=PAGE)
+        return perf_counter() - start
+
+
+def _audited(url: str, pace: Pace) -> Run:
+    done = subprocess.run(_command("--walk", url, pace), check=True, capture_output=True)
     return Run(*json.loads(done.stdout))
 
 
-def _command(url: str, rate: int | None) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.audit", "--walk", url, str(rate or 0)]
+def _command(what: str, url: str, pace: Pace) -> list[str]:
+    options = ["--full-speed"] if pace.full_speed else []
+    return [sys.executable, "-m", "benchmarks.audit", what, url, *options]
 
 
-def _walk(url: str, rate: int) -> None:
+def _walk(url: str, pace: Pace) -> None:
     async def run() -> float:
         async with aconnect(url) as db:
-            report = await audit(db, MODEL, AuditOptions(max_rate=rate or None))
+            report = await audit(db, MODEL, AuditOptions(pace=pace))
             assert not report.failed, report.counts
             return report.tally.names / report.seconds
 
@@ -229,16 +253,22 @@ def _walk(url: str, rate: int) -> None:
     print(json.dumps([walked, int(peak[1]) / 1024]))
 
 
+def _walk_again(url: str, pace: Pace) -> None:
+    async def run() -> None:
+        async with aconnect(url) as db:
+            print("connected", flush=True)
+            while True:
+                await audit(db, MODEL, AuditOptions(pace=pace))
+
+    asyncio.run(run())
+
+
+WORKS = {"--walk": _walk, "--again": _walk_again}
+
+
 def main() -> None:
-    if sys.argv[1:2] == ["--walk"]:
-        _walk(sys.argv[2], int(sys.argv[3]))
-        return
-    keys = int(sys.argv[1]) if len(sys.argv) > 1 else KEYS
-    with RedisServer(options={"appendonly": "no"}) as server:
-        for result in measure(server, keys):
-            ours, theirs = result.ours.value, result.theirs.value
-            print(f"{result.subject}: {ours:,.0f} {result.unit}", end=", ")
-            print(f"{result.peer} {theirs:,.0f} ({result.ratio:.2f})")
+    assert sys.argv[1] in WORKS, "this is the process of one audit: run `python -m benchmarks audit`"
+    WORKS[sys.argv[1]](sys.argv[2], FULL_SPEED if "--full-speed" in sys.argv else GENTLE)
 
 
 if __name__ == "__main__":

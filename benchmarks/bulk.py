@@ -7,7 +7,7 @@ from typing import Any
 
 import redis
 
-from benchmarks.measuring import Contest, Result, blocking
+from benchmarks.measuring import FULL, Contest, Effort, Result, blocking
 from benchmarks.workload import (
     Meeting,
     MeetingJson,
@@ -31,7 +31,7 @@ IDS = identities(VALUES)
 Read = Callable[[], list[Any]]
 
 
-def measure(server: RedisServer) -> Iterator[Result]:
+def measure(server: RedisServer, effort: Effort = FULL) -> Iterator[Result]:
     url = server.url
     with (
         connect(url) as db,
@@ -63,12 +63,12 @@ def measure(server: RedisServer) -> Iterator[Result]:
         def mget_json() -> list[Meeting | None]:
             return _decoded(raw.mget([json_name(each) for each in IDS]))
 
-        yield _contest("json", our_json, "redis-py sync pipeline", pipelined_json, TARGET)
-        yield _contest("text", our_text, "redis-py sync pipeline", pipelined_text, TARGET)
-        yield _contest("json", our_json, "redis-py MGET by hand", mget_json, None)
+        yield _contest("json", our_json, "redis-py sync pipeline", pipelined_json, TARGET, effort)
+        yield _contest("text", our_text, "redis-py sync pipeline", pipelined_text, TARGET, effort)
+        yield _contest("json", our_json, "redis-py MGET by hand", mget_json, None, effort)
 
 
-def _contest(form: str, ours: Read, peer: str, theirs: Read, target: float | None) -> Result:
+def _contest(form: str, ours: Read, peer: str, theirs: Read, target: float | None, effort: Effort) -> Result:
     assert ours() == theirs()
     return Contest(
         "bulk",
@@ -76,6 +76,7 @@ def _contest(form: str, ours: Read, peer: str, theirs: Read, target: float | Non
         blocking(ours, EXECUTIONS),
         peer,
         blocking(theirs, EXECUTIONS),
+        effort.rounds(),
     ).throughput(VALUES, at_least=target)
 
 

@@ -199,7 +199,9 @@ class PlainCache:
         if "author" in message:
             author = message["author"]
             message["author"] = author["id"]
-            if "webhook_id" not in message:
+            if "webhook_id" in message:
+                message["webhook_author"] = author
+            else:
                 pipe.set(f"{self.lead}:users:{author['id']}", json.dumps(author))
             if guild is not None and "member" in message:
                 merges += self._member(pipe, message.pop("member"), guild, author["id"])

@@ -17,10 +17,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 
-from benchmarks.measuring import Figure, Result
+from benchmarks.measuring import FULL, Effort, Result
 from keywright import aconnect
 from keywright.testing import RedisServer
 from keywright_discord.gateway.gateway import bot_of
@@ -35,15 +36,21 @@ MEMBERS = 10
 EVENTS = 20_000
 WANTED = ("MESSAGE_CREATE", "MESSAGE_UPDATE", "PRESENCE_UPDATE", "TYPING_START", "MESSAGE_REACTION_ADD")
 ROUNDS = 3
+PATIENCE = 60.0
 BASE = ("json", "none")
 COMPARED = (("json", "zstd-stream"), ("etf", "none"))
 
 
+class NoProgressError(Exception):
+    """The gateway or the simulator ended, or nothing arrived for a long time."""
+
+
 class Ready(msgspec.Struct):
-    """The first message of the simulator process: its address and token."""
+    """The first message of the simulator process: its address and token, and how many guilds it will send."""
 
     api: str
     token: str
+    guilds: int
 
 
 class Sent(msgspec.Struct):
@@ -61,7 +68,8 @@ async def simulate(events: int, rate: float | None) -> None:
     )
     async with DiscordSimulator(settings) as discord:
         made = list(discord.world.events(events))
-        print(msgspec.json.encode(Ready(discord.api_url, discord.token)).decode(), flush=True)
+        sent = sum(discord.world.guild_create(guild) is not None for guild in discord.world.guilds)
+        print(msgspec.json.encode(Ready(discord.api_url, discord.token, sent)).decode(), flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         began = time.time()
         await discord.play(made, rate=rate)
@@ -88,7 +96,9 @@ def simulator(events: int, rate: float | None = None) -> Iterator[subprocess.Pop
 
 
 @contextmanager
-def gateway(redis_url: str, ready: Ready, encoding: str, compression: str) -> Iterator[None]:
+def gateway(
+    redis_url: str, ready: Ready, encoding: str, compression: str
+) -> Iterator[subprocess.Popen[bytes]]:
     scheme, _, rest = ready.api.partition("://")
     environment = os.environ | {
         "DISCORD_TOKEN": ready.token,
@@ -103,20 +113,49 @@ def gateway(redis_url: str, ready: Ready, encoding: str, compression: str) -> It
     arguments = [sys.executable, "-m", "keywright", "gateway", "run", "--loglevel", "warn"]
     child = subprocess.Popen(arguments, env=environment)
     try:
-        yield
+        yield child
     finally:
         child.terminate()
         child.wait(60)
 
 
-async def all_guilds_cached(redis_url: str, token: str) -> None:
-    session = ShardSession(bot_of(token), 1, 0)
-    async with aconnect(redis_url, gateway_space.bind()) as db, asyncio.timeout(60):
-        while (state := await db.run(session.get())) is None or state.sequence <= GUILDS:  # noqa: ASYNC110
+class Watch:
+    """Raises NoProgressError instead of waiting for a process that has ended, or for nothing."""
+
+    def __init__(self, waits_for: str, **processes: subprocess.Popen[Any]) -> None:
+        self._waits_for = waits_for
+        self._processes = processes
+        self._done = 0
+        self._moved = time.monotonic()
+
+    def look(self, done: int) -> None:
+        """Note how far it is."""
+        if done > self._done:
+            self._done, self._moved = done, time.monotonic()
+        for name, process in self._processes.items():
+            if process.poll() is not None:
+                raise NoProgressError(
+                    f"{self._waits_for}: {done:,} when the {name} ended with exit code {process.returncode}. "
+                    f"Its messages are above."
+                )
+        if time.monotonic() - self._moved > PATIENCE:
+            raise NoProgressError(f"{self._waits_for}: {done:,}, and none for {PATIENCE:.0f} s")
+
+
+async def all_guilds_cached(redis_url: str, ready: Ready, watch: Watch) -> None:
+    """Wait until the gateway has stored the sequence of the last GUILD_CREATE, which follow READY."""
+    session = ShardSession(bot_of(ready.token), 1, 0)
+    async with aconnect(redis_url, gateway_space.bind()) as db:
+        while True:
+            state = await db.run(session.get())
+            sequence = 0 if state is None else state.sequence
+            if sequence > ready.guilds:
+                return
+            watch.look(sequence)
             await asyncio.sleep(0.05)
 
 
-async def consume(redis_url: str, sent: asyncio.Task[Sent]) -> float:
+async def consume(redis_url: str, sent: asyncio.Task[Sent], watch: Watch) -> float:
     """Consume and acknowledge until all events have arrived. Return the time of the last one."""
     got, last = 0, 0.0
     async with (
@@ -128,6 +167,7 @@ async def consume(redis_url: str, sent: asyncio.Task[Sent]) -> float:
                 async with asyncio.timeout(1):
                     batch = await consumer.batch(500)
             except TimeoutError:
+                watch.look(got)
                 continue
             await consumer.acknowledge_all(batch)
             got, last = got + len(batch), time.time()
@@ -142,17 +182,19 @@ def one_run(events: int, rate: float | None, encoding: str, compression: str) ->
         out, start = child.stdout, child.stdin
         ready = msgspec.json.decode(out.readline(), type=Ready)
 
-        async def story() -> tuple[float, Sent]:
-            await all_guilds_cached(server.url, ready.token)
+        async def story(gateway: subprocess.Popen[bytes]) -> tuple[float, Sent]:
+            processes: dict[str, subprocess.Popen[Any]] = {"gateway": gateway, "simulator": child}
+            await all_guilds_cached(server.url, ready, Watch("guilds in the cache", **processes))
             start.write("\n")
             start.flush()
             sent = asyncio.create_task(
                 asyncio.to_thread(lambda: msgspec.json.decode(out.readline(), type=Sent))
             )
-            return await consume(server.url, sent), await sent
+            watch = Watch("events with the worker", **processes)
+            return await consume(server.url, sent, watch), await sent
 
-        with gateway(server.url, ready, encoding, compression):
-            last, sent = asyncio.run(story())
+        with gateway(server.url, ready, encoding, compression) as running:
+            last, sent = asyncio.run(story(running))
         pace = events / (last - sent.began)
         print(
             f"  {encoding} {compression}: {pace:,.0f} events/s ({sent.wanted:,} published and consumed); "
@@ -178,19 +220,17 @@ def main() -> None:
         )
 
 
-def measure() -> Iterator[Result]:
+def measure(effort: Effort = FULL) -> Iterator[Result]:
     """Yield the events a second from Discord to worker; each encoding against plain JSON."""
-    base = Figure.of(_paces(*BASE, EVENTS, ROUNDS, None))
+    rounds: dict[tuple[str, str], list[float]] = {form: [] for form in (BASE, *COMPARED)}
+    for _ in range(effort.rounds(ROUNDS)):
+        for form, paces in rounds.items():
+            paces.append(one_run(EVENTS, None, *form))
     for encoding, compression in COMPARED:
-        yield Result(
-            "gateway",
-            f"Discord to worker, {GUILDS:,} guilds, {encoding}, {compression}",
-            "ops_per_second",
-            Figure.of(_paces(encoding, compression, EVENTS, ROUNDS, None)),
-            "the same in JSON without compression",
-            base,
-            None,
-        )
+        subject = f"Discord to worker, {GUILDS:,} guilds, {encoding}, {compression}"
+        peer = "the same in JSON without compression"
+        ours = rounds[encoding, compression]
+        yield Result.of("gateway", subject, "ops_per_second", ours, peer, rounds[BASE])
 
 
 def _paces(encoding: str, compression: str, events: int, rounds: int, rate: float | None) -> list[float]:

@@ -17,10 +17,10 @@ from time import perf_counter
 
 import redis
 
-from benchmarks.measuring import Contest, Figure, Result, Sampler, blocking
+from benchmarks.measuring import FULL, Contest, Effort, Result, Sampler, blocking
 from keywright import Database, RoundTrip, aconnect, connect, gather_list
 from keywright.testing import RedisServer
-from keywright.tools import audit_database
+from keywright.tools import AuditOptions, Pace, audit_database
 from keywright_meetup.account_links import link
 from keywright_meetup.event_sync import Synced, sync
 from keywright_meetup.events import Announced
@@ -36,7 +36,7 @@ READS = {"get", "get_many", "members", "has_many"}
 START = datetime(2019, 8, 8, 17, 30, tzinfo=UTC)
 
 
-def announcements() -> list[Announced]:
+def announcements(count: int = EVENTS) -> list[Announced]:
     """Return the events: two thirds start a series, the others join one; each has a host and ten guests."""
     random = Random(1)
     return [
@@ -52,33 +52,34 @@ def announcements() -> list[Announced]:
             frozenset({number % 500}),
             frozenset(random.sample(range(LINKS), GUESTS)),
         )
-        for number in range(EVENTS)
+        for number in range(count)
     ]
 
 
-def measure(server: RedisServer) -> Iterator[Result]:
-    events = announcements()
+def measure(server: RedisServer, effort: Effort = FULL) -> Iterator[Result]:
+    events = announcements(effort.pick(EVENTS, EVENTS // 10))
+    count = len(events)
     with connect(server.url) as db, redis.Redis.from_url(server.url) as client:
         yield Contest(
             "meetup",
             "first sync, events",
-            _emptied(client, lambda: _expect(db.run(sync(events)), added=EVENTS)),
+            _emptied(client, lambda: _expect(db.run(sync(events)), added=count)),
             "redis-py, WATCH and MULTI an event",
             _emptied(client, lambda: _as_the_bot_did(client, events)),
             rounds=ROUNDS,
-        ).throughput(EVENTS)
+        ).throughput(count)
         client.flushall()
         db.run(sync(events))
         yield Contest(
             "meetup",
             "sync that changes nothing, events",
-            blocking(lambda: _expect(db.run(sync(events)), unchanged=EVENTS), 1),
+            blocking(lambda: _expect(db.run(sync(events)), unchanged=count), 1),
             "redis-py, a read at a time",
             blocking(lambda: _read_one_by_one(client, events), 1),
             rounds=ROUNDS,
-        ).throughput(EVENTS)
+        ).throughput(count)
         yield from _counted(server.url, events)
-        _link_everyone(db)
+        _link_everyone(db, effort.pick(LINKS, LINKS // 10))
         yield Contest(
             "meetup",
             "full audit, keys",
@@ -97,7 +98,7 @@ def _expect(done: Synced, added: int = 0, unchanged: int = 0) -> None:
 
 async def _sound(url: str) -> None:
     async with aconnect(url) as db:
-        assert not (await audit_database(db, meetup)).failed
+        assert not (await audit_database(db, meetup, AuditOptions(pace=Pace(full_speed=True)))).failed
 
 
 def _emptied(client: redis.Redis, work: object) -> Sampler:
@@ -129,11 +130,11 @@ def _counted(url: str, events: list[Announced]) -> Iterator[Result]:
         assert {operation for _, operation in quiet} <= READS, quiet
         trips.clear()
         changed = [_without_a_guest(each) if n % 100 == 0 else each for n, each in enumerate(events)]
-        assert len(db.run(sync(changed)).changed) == EVENTS // 100
+        assert len(db.run(sync(changed)).changed) == len(events) // 100
         busy = _sent(trips)
         db.run(sync(events))
-    yield _per_event("commands an event, nothing changed", quiet.total())
-    yield _per_event("commands an event, 1 % changed", busy.total())
+    yield _per_event("commands an event, nothing changed", quiet.total() / len(events))
+    yield _per_event("commands an event, 1 % changed", busy.total() / len(events))
 
 
 def _sent(trips: list[RoundTrip]) -> Counter[tuple[str, str]]:
@@ -146,17 +147,15 @@ def _without_a_guest(event: Announced) -> Announced:
     return Announced(event.event, event.details, event.description, event.hosts, fewer)
 
 
-def _per_event(subject: str, sent: int) -> Result:
-    figure = Figure.of([sent / EVENTS])
-    least = Figure.of([4.0])
-    return Result("meetup", subject, "commands", figure, "four reads an event", least, None)
+def _per_event(subject: str, sent: float) -> Result:
+    return Result.of("meetup", subject, "commands", [sent], "four reads an event", [4.0])
 
 
-def _link_everyone(db: Database) -> None:
+def _link_everyone(db: Database, links: int) -> None:
     start = perf_counter()
-    for first in range(0, LINKS, PIECE):
+    for first in range(0, links, PIECE):
         db.run(gather_list(link(user, user + LINKS) for user in range(first, first + PIECE)))
-    print(f"{LINKS:,} links in {perf_counter() - start:.2f} s", file=sys.stderr)
+    print(f"{links:,} links in {perf_counter() - start:.2f} s", file=sys.stderr)
 
 
 def _as_the_bot_did(client: redis.Redis, events: list[Announced]) -> None:

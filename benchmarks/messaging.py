@@ -18,7 +18,7 @@ import msgspec
 from aio_pika.abc import AbstractExchange, AbstractIncomingMessage, AbstractQueue
 from faststream.rabbit import Channel, RabbitBroker, RabbitExchange, RabbitQueue
 
-from benchmarks.measuring import Contest, Result, Sampler
+from benchmarks.measuring import FULL, Contest, Effort, Result, Sampler
 from benchmarks.workload import meetings
 from keywright.testing import RedisServer
 from keywright_messaging import Broker, BrokerSettings, Worker, open_broker, queue_name
@@ -42,7 +42,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-def measure() -> Iterator[Result]:
+def measure(effort: Effort = FULL) -> Iterator[Result]:
     with ExitStack() as opened:
         server = opened.enter_context(RedisServer(options={"appendfsync": "everysec"}))
         rabbit = opened.enter_context(RabbitServer())
@@ -51,7 +51,12 @@ def measure() -> Iterator[Result]:
         opened.callback(lambda: runner.run(sides.close()))
         for subject, ours, peer, theirs, target in sides.contests():
             yield Contest(
-                "messaging", subject, _sampler(runner, ours), peer, _sampler(runner, theirs), ROUNDS
+                "messaging",
+                subject,
+                _sampler(runner, ours),
+                peer,
+                _sampler(runner, theirs),
+                effort.rounds(ROUNDS),
             ).throughput(MESSAGES, at_least=target)
 
 

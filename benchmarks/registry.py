@@ -20,7 +20,7 @@ import msgspec
 import redis
 import redis.asyncio
 
-from benchmarks.measuring import Contest, Result, blocking, in_loop
+from benchmarks.measuring import FULL, Contest, Effort, Result, blocking, in_loop
 from benchmarks.placement import Placement, placed
 from benchmarks.workload import opened
 from keywright import AsyncDatabase, Database, connect
@@ -44,18 +44,21 @@ PATH = "gitlab-org/gitlab/container-0"
 decode_plainly = msgspec.msgpack.Decoder().decode
 
 
-def measure(server: RedisServer) -> Iterator[Result]:
+def measure(server: RedisServer, effort: Effort = FULL) -> Iterator[Result]:
+    """Yield all comparisons; those with the database, which must be started, not in a quick run."""
     for placement in Placement:
         with placed(placement, server):
-            yield _cached_lookup(server.url, placement)
-            yield _cached_find(server.url, placement)
+            yield _cached_lookup(server.url, placement, effort)
+            yield _cached_find(server.url, placement, effort)
     with connect(server.url) as db, redis.Redis.from_url(server.url) as client:
-        yield from _bulk(db, client)
+        yield from _bulk(db, client, effort)
+    if effort.quick:
+        return
     with _database() as (kind, url):
         yield from _against_the_database(server.url, kind, url)
 
 
-def _cached_lookup(url: str, placement: Placement) -> Result:
+def _cached_lookup(url: str, placement: Placement, effort: Effort) -> Result:
     cache = RepositoryCache()
     with connect(url) as db, redis.Redis.from_url(url) as client:
         db.run(cache.set(repositories(1)[0]))
@@ -67,11 +70,11 @@ def _cached_lookup(url: str, placement: Placement) -> Result:
             blocking(lambda: db.run(cache.get(PATH)), LOOKUPS),
             "redis-py sync, bare GET",
             blocking(lambda: client.get(name), LOOKUPS),
-            LOOKUP_ROUNDS,
+            effort.rounds(LOOKUP_ROUNDS),
         ).latency(at_most=AT_MOST)
 
 
-def _cached_find(url: str, placement: Placement) -> Result:
+def _cached_find(url: str, placement: Placement, effort: Effort) -> Result:
     with asyncio.Runner() as runner:
         db = runner.run(opened(url))
         client = redis.asyncio.Redis.from_url(url)
@@ -86,14 +89,14 @@ def _cached_find(url: str, placement: Placement) -> Result:
                 in_loop(runner, lambda: registry.find(PATH), LOOKUPS),
                 "redis-py asyncio, bare GET",
                 in_loop(runner, lambda: client.get(name), LOOKUPS),
-                LOOKUP_ROUNDS,
+                effort.rounds(LOOKUP_ROUNDS),
             ).latency(at_most=AT_MOST)
         finally:
             runner.run(db.close())
             runner.run(client.aclose())
 
 
-def _bulk(db: Database, client: Any) -> Iterator[Result]:
+def _bulk(db: Database, client: Any, effort: Effort) -> Iterator[Result]:
     cache, wanted = RepositoryCache(), repositories(BULK)
     paths = [repository.path for repository in wanted]
     for repository in wanted:
@@ -128,7 +131,12 @@ def _bulk(db: Database, client: Any) -> Iterator[Result]:
         (ours_first_seen, "first seen", with_msgspec, "redis-py pipeline, msgspec", None),
     ):
         contest = Contest(
-            "registry", f"sync {BULK:,} lookups, {seen}", blocking(read, 10), peer, blocking(theirs, 10)
+            "registry",
+            f"sync {BULK:,} lookups, {seen}",
+            blocking(read, 10),
+            peer,
+            blocking(theirs, 10),
+            effort.rounds(),
         )
         yield contest.throughput(BULK, at_least=target)
 
