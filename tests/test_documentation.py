@@ -64,6 +64,24 @@ def broken(page: Path) -> list[str]:
     return problems
 
 
+def uneven(text: str) -> list[str]:
+    """Return the rows of tables that have another number of cells than the header of their table."""
+    problems = []
+    columns = None
+    for above, line in pairwise(text.splitlines()):
+        if RULE.fullmatch(line):
+            columns = cells(above)
+        elif not line.startswith("|"):
+            columns = None
+        if columns is not None and cells(line) != columns:
+            problems.append(line)
+    return problems
+
+
+def cells(row: str) -> int:
+    return len(re.findall(r"(?<!\\)\|", row)) - 1
+
+
 def test_there_are_pages_to_look_at() -> None:
     assert ROOT / "README.md" in PAGES
     assert len(PAGES) > 40
@@ -79,6 +97,16 @@ def test_every_table_of_a_page_has_a_header(page: Path) -> None:
     lines = FENCE.sub("", page.read_text("utf-8")).splitlines()
     headers = [above for above, line in pairwise(lines) if RULE.fullmatch(line)]
     assert [header for header in headers if not re.search(r"\w", header)] == []
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_row_of_a_table_has_as_many_cells_as_its_header(page: Path) -> None:
+    assert uneven(FENCE.sub("", page.read_text("utf-8"))) == []
+
+
+def test_a_row_with_a_cell_too_few_is_found() -> None:
+    text = "| a | b |\n|---|---|\n| 1 | x \\| y |\n| 3 |\n\n| not | a | table |\n"
+    assert uneven(text) == ["| 3 |"]
 
 
 def test_every_page_that_the_code_names_exists() -> None:

@@ -107,6 +107,7 @@ def test_flask_workers_share_a_database_that_was_opened_before_the_fork(
     with _serving([*program, "examples.frameworks.flask_app:app"], variables, tmp_path) as request:
         theme = {"colour": "red", "large_text": True}
         assert request("PUT", "/guests/ann/theme", theme) == (200, theme)
+        assert request("PUT", "/guests/ann/theme", {"colour": 7})[0] == 400
         assert request("GET", "/guests/ben/theme")[0] == 404
         assert request("GET", "/guests/a%20b/theme")[0] == 404
         workers: set[int] = set()
@@ -141,6 +142,8 @@ def test_django_has_sync_and_async_views_with_asgi(
     with _serving(program, variables, tmp_path) as request:
         assert request("GET", "/async/guests/ann/visits") == (200, {"visits": 1})
         assert request("GET", "/guests/ann/visits") == (200, {"visits": 2})
+        assert request("GET", "/guests/a%20b/visits")[0] == 404
+        assert request("GET", "/async/guests/a%20b/visits")[0] == 404
         with ThreadPoolExecutor(8) as threads:
             counts = threads.map(lambda _: request("GET", "/async/guests/ann/visits"), range(20))
             assert sorted(answer["visits"] for _, answer in counts) == list(range(3, 23))
@@ -171,9 +174,10 @@ def test_celery_has_one_database_for_each_worker_process(
 BLOCK = re.compile(r'^```python title="(examples/[^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
-def test_the_guide_shows_the_examples_as_they_are() -> None:
-    shown = BLOCK.findall((ROOT / "docs" / "clients.md").read_text())
+def test_the_pages_show_the_examples_as_they_are() -> None:
+    shown = [found for page in ROOT.glob("docs/howto/*.md") for found in BLOCK.findall(page.read_text())]
     assert {name for name, _ in shown} == {
-        f"examples/frameworks/{name}_app.py" for name in ("celery", "django", "fastapi", "flask")
+        f"examples/frameworks/{name}.py"
+        for name in ("celery_app", "django_app", "fastapi_app", "flask_app", "guestbook")
     }
     assert [name for name, block in shown if block not in (ROOT / name).read_text()] == []
