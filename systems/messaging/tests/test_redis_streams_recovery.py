@@ -130,7 +130,7 @@ async def test_an_entry_taken_over_by_another_is_not_settled_by_the_first(redis_
         delivery = await next_one(consumer)
 
         def lost() -> bool:
-            # The thief lives: a consumer that a busy machine stops for longer than `claim_after` would take it back.
+            # Again and again: a consumer that stood still for longer than `claim_after` would take it back.
             raw("XCLAIM", "A", "gateway", "thief", 0, identity, "JUSTID")
             return not delivery.queue.held  # type: ignore[attr-defined]  # a StreamDelivery
 
