@@ -186,7 +186,7 @@ class Mortal:
     def __init__(self, database: Database, call: Call[Any]) -> None:
         self._database = database
         self._rounds = call.rounds(database.context)
-        self.wires: list[Wire] = next(self._rounds)
+        self.wires: Sequence[Wire] = next(self._rounds)
 
     def step(self) -> None:
         """Run one whole round trip. Raise StopIteration with the call's value at the end."""

@@ -42,6 +42,22 @@ def open_cached(request: pytest.FixtureRequest) -> Iterator[OpenCached]:
         yield opening
 
 
+def test_a_read_meets_a_connection_that_was_given_up_and_has_unread_reports(redis_url: str, raw: Raw) -> None:
+    with ExitStack() as opened:
+        engine = Blocking(redis_url, None)
+        opened.callback(engine.close)
+        cached = Cached(engine, [])
+        cached.warm()
+        for number in range(20):
+            cached.settle()
+            line = engine.database._caching()._lines[None]
+            with line._lock:
+                raw("SET", "word:a", number)
+                line._give_up()
+            line.catch_up()  # before its thread closes the connection
+            assert cached.run(Word("a").get()) == str(number)
+
+
 def test_on_a_cluster_every_node_reports_changes(
     open_cached: OpenCached, cluster_url: str, raw_cluster: Raw
 ) -> None:

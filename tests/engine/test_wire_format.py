@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keywright.engine.wire_format import Packed
-from keywright.keyspace.wires import TIME, TRANSACTION, Transaction, Wire
+from keywright.keyspace.call import Command, as_is
+from keywright.keyspace.wires import (
+    TIME,
+    TRANSACTION,
+    CommandBatch,
+    Effect,
+    Operation,
+    Transaction,
+    Wire,
+)
 
 words = st.sampled_from([b"", b"a", b"\r\n", b"longer", b"x" * 5000])
 arguments = st.one_of(
@@ -48,6 +57,32 @@ def test_commands_are_packed_as_by_hiredis(batch: list[Any]) -> None:
     wires = [Wire(each, b"", TIME, None) for each in batch]
     assert Packed(wires).buffer == packed(*batch)
     assert Packed(wires).count == len(batch)
+
+
+class Named:
+    """Stands for a key."""
+
+    def __init__(self, name: bytes) -> None:
+        self._name = name
+
+
+@given(batches(), st.data())
+def test_commands_that_are_not_made_into_wires_are_packed_as_their_wires(
+    batch: list[Any], data: st.DataObject
+) -> None:
+    commands: list[Any] = [
+        Command(Operation("verb", verb, Effect.READ), Named(name), tuple(operands), as_is)  # type: ignore[arg-type]
+        for verb, name, *operands in batch
+    ]
+    made = CommandBatch(commands, {Named: b"lead:"})  # type: ignore[dict-item]
+    wires = list(made)
+    assert [wire.arguments for wire in wires] == [(v, b"lead:" + n, *rest) for v, n, *rest in batch]
+    assert Packed(made).buffer == Packed(wires).buffer
+    assert Packed(made).count == len(made) == len(batch)
+    assert Packed(made, asking=True).buffer == Packed(wires, asking=True).buffer
+    place = data.draw(st.integers(0, len(batch) - 1))
+    assert made[place].arguments == wires[place].arguments
+    assert [each.name for each in made[place:]] == [each.name for each in wires[place:]]
 
 
 @given(batches(), batches())

@@ -10,7 +10,7 @@ import pytest
 from keywright import Database
 from keywright.engine.nodes import Batch
 from keywright.errors import KeywrightError, OutcomeUnknownError
-from keywright.operations import Effect
+from keywright.operations import Effect, Wire
 from keywright.testing.runs import Raw
 from kinship import Mortal, Moves, assert_whole, home, recover_all, survey
 
@@ -119,7 +119,7 @@ def test_writes_that_arrive_twice_are_applied_once(
 ) -> None:
     process = _until(Mortal(database, home.assign("ann", "one", also=[Moves().add(1)])), "decide")
     process.step()
-    copies = []
+    copies: list[Wire] = []
     while process.wires[0].operation.name.startswith("commit"):
         copies += process.wires
         process.step()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -63,7 +63,9 @@ class AsyncBatchConnection(asyncio.Protocol):
         self.open = True
         self._timer: asyncio.TimerHandle | None = None
 
-    def post(self, buffer: bytes, count: int, seconds: float, done: Callable[[Outcome], None]) -> None:
+    def post(
+        self, chunks: Iterable[bytes], count: int, seconds: float, done: Callable[[Outcome], None]
+    ) -> None:
         """Write a batch. Call `done` with its raw replies and whether errors are among them, or an error."""
         if not self.open:
             done(BrokenConnectionError([], OSError("it closed"), sent=False, silent=False))
@@ -74,7 +76,10 @@ class AsyncBatchConnection(asyncio.Protocol):
         # One timer per connection, set again if it fires early: one per batch would cost more than its GET.
         if self._timer is None or self._timer.when() > deadline:
             self._set_timer(deadline)
-        self.transport.write(buffer)
+        for chunk in chunks:
+            if self.transport.is_closing():
+                break  # the loop is about to say so
+            self.transport.write(chunk)
 
     def send(self, buffer: bytes, count: int, seconds: float) -> asyncio.Future[Outcome]:
         """Write a batch. Return a future of its outcome."""
@@ -84,7 +89,7 @@ class AsyncBatchConnection(asyncio.Protocol):
             if not future.done():
                 future.set_result(outcome)
 
-        self.post(buffer, count, seconds, done)
+        self.post([buffer], count, seconds, done)
         return future
 
     def data_received(self, data: bytes) -> None:

@@ -57,7 +57,7 @@ K = TypeVar("K", bound=Key)
 
 CLOSING_SECONDS = 0.1
 
-Item: TypeAlias = tuple[list[Wire], asyncio.Future[list[Reply]]]
+Item: TypeAlias = tuple[Sequence[Wire], asyncio.Future[list[Reply]]]
 Items: TypeAlias = list[Item]
 
 
@@ -98,15 +98,15 @@ class AsyncDatabase:
         `Database.run`.
         """
         context = self.context
-        exchange: Callable[[list[Wire]], Awaitable[list[Reply]]] = self._exchange
+        exchange: Callable[[Sequence[Wire]], Awaitable[list[Reply]]] = self._exchange
         if at is not None:
             exchange = partial(self._exchange_at, readers_of(at))
         replies: list[Reply] | None = None  # those to be read
         try:
             if at is None and isinstance(call, Command):
                 command: Command[T] = call
-                wires = [command.lower(context)]
-                replies = await (self._through_cache(wires) if context.cached else self._enqueue(wires))
+                one = [command.lower(context)]
+                replies = await (self._through_cache(one) if context.cached else self._enqueue(one))
                 return command.read(replies[0], context)
             rounds = call.rounds(context)
             wires = next(rounds)
@@ -235,7 +235,7 @@ class AsyncDatabase:
                 if cursor == 0:
                     break
 
-    async def _exchange(self, wires: list[Wire]) -> list[Reply]:
+    async def _exchange(self, wires: Sequence[Wire]) -> list[Reply]:
         sent, pause, merge = without_pauses(wires)
         if pause:
             await asyncio.sleep(pause)
@@ -243,14 +243,14 @@ class AsyncDatabase:
             return merge([])
         return merge(await (self._through_cache(sent) if self.context.cached else self._enqueue(sent)))
 
-    async def _through_cache(self, wires: list[Wire]) -> list[Reply]:
+    async def _through_cache(self, wires: Sequence[Wire]) -> list[Reply]:
         if self.settings.caching is None:
             return await self._enqueue(wires)
         if self._closed:
             raise ConnectionLostError(self.address.shown, CLOSED)
         if self.context.sharded:
             await self._routes()
-        return await self._caching().exchange(wires, self._enqueue)
+        return await self._caching().exchange(list(wires), self._enqueue)
 
     def _caching(self) -> AsyncCache:
         if self._cache is None:
@@ -259,7 +259,7 @@ class AsyncDatabase:
             )
         return self._cache
 
-    async def _exchange_at(self, readers: Sequence[NodeReader], wires: list[Wire]) -> list[Reply]:
+    async def _exchange_at(self, readers: Sequence[NodeReader], wires: Sequence[Wire]) -> list[Reply]:
         """Send wires to chosen nodes, in a batch and on a connection of their own.
 
         Replies that come alone on a connection are parsed in one go.
@@ -282,7 +282,7 @@ class AsyncDatabase:
             report(self._observers, sent, delivery.replies, time.perf_counter() - start)
         return merge(delivery.replies)
 
-    def _enqueue(self, wires: list[Wire]) -> asyncio.Future[list[Reply]]:
+    def _enqueue(self, wires: Sequence[Wire]) -> asyncio.Future[list[Reply]]:
         if self.settings.read_only:
             require_reading(wires)
         future: asyncio.Future[list[Reply]] = self._loop.create_future()
@@ -319,29 +319,31 @@ class AsyncDatabase:
             and self._bytes_in_flight < self.settings.most_bytes_in_flight
         )
 
-    def _next_batch(self) -> tuple[Items, list[Wire]]:
+    def _next_batch(self) -> tuple[Items, Sequence[Wire]]:
         items: Items = []
-        wires: list[Wire] = []
-        while self._queue and (not wires or len(wires) + len(self._queue[0][0]) <= MOST_WIRES):
+        count = 0
+        while self._queue and (not items or count + len(self._queue[0][0]) <= MOST_WIRES):
             item = self._queue.popleft()
             if item[1].cancelled():
                 continue
             items.append(item)
-            wires += item[0]
-        return items, wires
+            count += len(item[0])
+        if len(items) == 1:
+            return items, items[0][0]
+        return items, [wire for wires, _ in items for wire in wires]
 
-    def _send_now(self, connection: AsyncBatchConnection, items: Items, wires: list[Wire]) -> None:
+    def _send_now(self, connection: AsyncBatchConnection, items: Items, wires: Sequence[Wire]) -> None:
         """Write at once, since the connection is open, and answer from its callback: the common case."""
         try:
             packed = Packed(wires, resp3=self._resp3)
-            buffer = packed.buffer
+            chunks, size = packed.sized_chunks()
         except Exception:  # noqa: BLE001  # one of the calls cannot be sent: the delivery finds out which
             self._spawn(items, wires, self._from_the_start(wires))
             return
-        if len(buffer) > MOST_BYTES:
+        if size > MOST_BYTES:
             self._spawn(items, wires, self._from_the_start(wires))
             return
-        size, count, start = len(buffer), len(wires), time.perf_counter()
+        count, start = len(wires), time.perf_counter()
         self._bytes_in_flight += size
         self._calls_in_flight += count
 
@@ -358,9 +360,9 @@ class AsyncDatabase:
             if self._queue and not self._flush_due:
                 self._flush()
 
-        connection.post(buffer, packed.count, self.settings.timeout_seconds, answered)
+        connection.post(chunks, packed.count, self.settings.timeout_seconds, answered)
 
-    async def _from_the_start(self, wires: list[Wire], *, alone: bool = False) -> Delivery:
+    async def _from_the_start(self, wires: Sequence[Wire], *, alone: bool = False) -> Delivery:
         await self._routes()
         delivery = Delivery(wires, self.settings, self._shown, self._topology)
         await self._finish(delivery, alone=alone)
@@ -368,7 +370,7 @@ class AsyncDatabase:
 
     async def _from_here(
         self,
-        wires: list[Wire],
+        wires: Sequence[Wire],
         connection: AsyncBatchConnection,
         packed: Packed,
         outcome: Outcome,
@@ -540,7 +542,7 @@ class AsyncDatabase:
         raise trouble
 
     def _spawn(
-        self, items: Items, wires: list[Wire], work: Coroutine[Any, Any, Delivery]
+        self, items: Items, wires: Sequence[Wire], work: Coroutine[Any, Any, Delivery]
     ) -> asyncio.Task[Delivery]:
         """Answer a batch from its delivery. Every waiting call gets a reply or an error, whatever happens."""
         start = time.perf_counter()

@@ -190,8 +190,9 @@ class BlockingLine:
     def catch_up(self) -> None:
         """Take what has arrived, without waiting."""
         with self._lock:
-            if self._sock is not None and self._poller.poll(0):
-                self._read()
+            # A link that was given up is closed by the thread a little later.
+            if self.link is not None and self._poller.poll(0):
+                self._read(self.link)
 
     def ask_again(self, link: TrackingLink) -> int:
         """Have the node asked after any question that is under way. Return the number of that question."""
@@ -257,7 +258,7 @@ class BlockingLine:
                 self._drain_wakes()
                 with self._lock:
                     if not self._lost:
-                        self._read()
+                        self._read(link)
                 self._tell(link)
         finally:
             with self._lock:
@@ -304,10 +305,8 @@ class BlockingLine:
         except OSError:
             self._give_up()
 
-    def _read(self) -> None:
+    def _read(self, link: TrackingLink) -> None:
         """Take all that has arrived. Called with the lock."""
-        link = self.link
-        assert link is not None
         try:
             for _ in range(MOST_READS):
                 data = self._sock.recv(READ_SIZE)

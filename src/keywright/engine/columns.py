@@ -7,29 +7,37 @@ from typing import Any
 
 from keywright.keyspace.wires import Arguments
 
-__all__ = ["packed_columns"]
+__all__ = ["are_worth_it", "columns_of", "packed_columns"]
 
 # With fewer rows, or shorter ones, it is as fast to pack each command.
 LEAST_ROWS, LEAST_COLUMNS = 16, 4
 
 
-def packed_columns(*in_turn: Sequence[Arguments]) -> list[bytes] | None:
-    """Return the pieces of rows of commands, or None if they are few or short, or differ in their forms.
+def are_worth_it(rows: int, columns: int) -> bool:
+    """Return whether commands are packed in less time by columns."""
+    return rows >= LEAST_ROWS and columns >= LEAST_COLUMNS
 
-    `in_turn` has the first commands of all rows, then the second ones, and so on. What is the same in every
-    row is packed once: 0.2 against 0.5 µs for a ZRANGE, 0.4 against 0.8 µs for an HSET of five members.
-    """
-    rows = len(in_turn[0])
-    widths = [len(commands[0]) for commands in in_turn]
-    if rows < LEAST_ROWS or max(widths) < LEAST_COLUMNS:
+
+def columns_of(commands: Sequence[Arguments]) -> list[Sequence[Any]] | None:
+    """Return the columns of commands, or None if their lengths differ."""
+    if len(set(map(len, commands))) != 1:
         return None
+    return list(zip(*commands, strict=True))
+
+
+def packed_columns(*in_turn: Sequence[Sequence[Any]]) -> list[bytes] | None:
+    """Return the pieces of rows of commands, or None if they differ in their forms.
+
+    `in_turn` has the columns of the first commands of all rows, then those of the second ones, and so on.
+    What is the same in every row is packed once: 0.2 against 0.5 µs for a ZRANGE, 0.4 against 0.8 µs for an
+    HSET of five members.
+    """
+    rows = len(in_turn[0][0])
     columns: list[Sequence[bytes]] = []
     shared = b""  # packed, and to be written before the next argument that differs
-    for width, commands in zip(widths, in_turn, strict=True):
-        if set(map(len, commands)) != {width}:
-            return None
-        shared += b"*%d" % width
-        for column in zip(*commands, strict=True):
+    for arguments in in_turn:
+        shared += b"*%d" % len(arguments)
+        for column in arguments:
             encoded = _encoded(column)
             if encoded is None:
                 return None

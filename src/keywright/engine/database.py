@@ -208,13 +208,13 @@ class Database:
                 if cursor == 0:
                     break
 
-    def _exchange(self, wires: list[Wire], readers: Sequence[NodeReader]) -> list[Reply]:
+    def _exchange(self, wires: Sequence[Wire], readers: Sequence[NodeReader]) -> list[Reply]:
         sent, pause, merge = without_pauses(wires)
         if pause:
             time.sleep(pause)
         return merge(self._deliver(sent, readers) if sent else [])
 
-    def _deliver(self, wires: list[Wire], readers: Sequence[NodeReader]) -> list[Reply]:
+    def _deliver(self, wires: Sequence[Wire], readers: Sequence[NodeReader]) -> list[Reply]:
         if self.settings.read_only:
             require_reading(wires)
         if readers:
@@ -222,10 +222,10 @@ class Database:
         elif self.context.cached and self.settings.caching is not None:
             if self.context.sharded:
                 self._routes()
-            return self._caching().exchange(wires, self._sent)
+            return self._caching().exchange(list(wires), self._sent)
         return self._sent(wires, readers)
 
-    def _sent(self, wires: list[Wire], readers: Sequence[NodeReader] = ()) -> list[Reply]:
+    def _sent(self, wires: Sequence[Wire], readers: Sequence[NodeReader] = ()) -> list[Reply]:
         if not self._observers:
             return self._delivered(wires, readers)
         return observe(self._observers, wires, lambda: self._delivered(wires, readers))
@@ -242,7 +242,7 @@ class Database:
                 cache = self._cache
         return cache
 
-    def _delivered(self, wires: list[Wire], readers: Sequence[NodeReader]) -> list[Reply]:
+    def _delivered(self, wires: Sequence[Wire], readers: Sequence[NodeReader]) -> list[Reply]:
         topology = self._routes()
         delivery = Delivery(wires, self.settings, self._shown, topology, readers, resend_late=bool(readers))
         if (topology is None or len(readers) == 1) and len(wires) <= MOST_WIRES:

@@ -7,15 +7,17 @@ from collections.abc import Callable, Sequence
 from keywright.engine.settings import Durability, Settings
 from keywright.engine.wire_format import ErrorReply, Packed
 from keywright.errors import UnderReplicatedError
-from keywright.keyspace.wires import Effect, Reply, Resting, Waiting, Wire
+from keywright.keyspace.wires import Effect, Reply, Resting, Waiting, Wire, sorts_of
 
 # The timeouts that a walk may use up at a server that does not answer.
 WALK_TIMEOUTS = 4
 
 
-def without_pauses(wires: list[Wire]) -> tuple[list[Wire], float, Callable[[list[Reply]], list[Reply]]]:
+def without_pauses(
+    wires: Sequence[Wire],
+) -> tuple[Sequence[Wire], float, Callable[[list[Reply]], list[Reply]]]:
     """Return the wires to send, the longest pause, and a function that adds the replies of the pauses."""
-    if Resting not in set(map(type, wires)):
+    if Resting not in sorts_of(wires):
         return wires, 0.0, _unchanged
     sent = [wire for wire in wires if not isinstance(wire, Resting)]
     pause = max(wire.arguments[0] for wire in wires if isinstance(wire, Resting))
@@ -29,7 +31,7 @@ def without_pauses(wires: list[Wire]) -> tuple[list[Wire], float, Callable[[list
 
 def makes_wait(wires: Sequence[Wire]) -> bool:
     """Return whether a blocking command is among the wires."""
-    return Waiting in set(map(type, wires))
+    return Waiting in sorts_of(wires)
 
 
 def wait_command(wires: Sequence[Wire], durability: Durability) -> bytes:

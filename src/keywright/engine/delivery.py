@@ -55,7 +55,7 @@ class Delivery:
 
     def __init__(
         self,
-        wires: list[Wire],
+        wires: Sequence[Wire],
         settings: Settings,
         server: str,
         topology: Topology | None,
@@ -65,7 +65,8 @@ class Delivery:
         started: float | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.wires = wires
+        # Of a cluster each is looked at, for its slot.
+        self.wires = wires if topology is None else list(wires)
         self.settings = settings
         self.retry = settings.retry
         self.server = server
@@ -261,6 +262,8 @@ class Delivery:
             return self._again(index, reply)
         if code == "NOSCRIPT" and wire.operation.script is not None:
             whole = (b"EVAL", wire.operation.script.source, *wire.arguments[2:])
+            if not isinstance(self.wires, list):
+                self.wires = list(self.wires)
             self.wires[index] = wire.with_arguments(whole)
             return _AGAIN
         if code in UNREADY or code in DEMOTED:

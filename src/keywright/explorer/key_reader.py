@@ -161,8 +161,9 @@ async def _decoded_aside(db: AsyncDatabase, call: Call[T]) -> T:
     replies: list[Reply] | None = None
     while True:
         advanced = await asyncio.to_thread(_advanced, rounds, replies)
-        if not isinstance(advanced, list):
-            return advanced.value
+        if isinstance(advanced, _Decoded):
+            value: T = advanced.value
+            return value
         replies = await db.run(Batch(advanced))
 
 
@@ -170,7 +171,7 @@ class _Decoded(NamedTuple, Generic[T]):
     value: T
 
 
-def _advanced(rounds: Rounds[T], replies: list[Reply] | None) -> list[Wire] | _Decoded[T]:
+def _advanced(rounds: Rounds[T], replies: list[Reply] | None) -> Sequence[Wire] | _Decoded[T]:
     """Return the wires of the next round trip, or the value of the call after its last."""
     try:
         return next(rounds) if replies is None else rounds.send(replies)

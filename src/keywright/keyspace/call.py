@@ -23,6 +23,7 @@ from keywright.keyspace.wires import (
     TRANSACTION,
     TRANSACTION_ONCE,
     Arguments,
+    CommandBatch,
     Effect,
     Operation,
     Reply,
@@ -77,11 +78,10 @@ def plain_without_expiry(lower: Callable[P, T]) -> Callable[P, T]:
     return lower
 
 
-def lowered(commands: Sequence[Command[Any]], context: Context, sorts: set[type[Command[Any]]]) -> list[Wire]:
-    """Lower many commands of these sorts.
-
-    Those that need neither a seal nor an expiry are lowered in one loop, which takes half the time.
-    """
+def lowered(
+    commands: Sequence[Command[Any]], context: Context, sorts: set[type[Command[Any]]]
+) -> Sequence[Wire]:
+    """Return the wires of commands of these sorts, as a batch if they need neither seals nor expiries."""
     if sorts == {Replacing}:
         writes: list[Command[Any]] = [command.write for command in commands]  # type: ignore[attr-defined]  # it has
         return [replaced(wire) for wire in lowered(writes, context, set(map(type, writes)))]
@@ -91,14 +91,7 @@ def lowered(commands: Sequence[Command[Any]], context: Context, sorts: set[type[
         and not any(kind._expiry or kind._field_expiry or kind._sealed for kind in kinds)
     ):
         return [command.lower(context) for command in commands]
-    leads = {kind: context.prefixes[kind._space] for kind in kinds}
-    wires = []
-    for command in commands:
-        operation, key = command.operation, command.key
-        kind = key.__class__
-        name = leads[kind] + key._name
-        wires.append(Wire((operation.verb, name, *command.operands), name, operation, kind))
-    return wires
+    return CommandBatch(commands, {kind: context.prefixes[kind._space] for kind in kinds})
 
 
 class Command(Call[T], msgspec.Struct, gc=False, eq=False):

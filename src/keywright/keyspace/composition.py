@@ -94,10 +94,11 @@ def decoded(commands: Sequence[Command[Any]], replies: Sound) -> list[Any]:
     decoders = set(map(_decoder, commands))
     if len(decoders) == 1 and len(commands) == len(replies):
         decode = decoders.pop()
-        quick = getattr(decode, "quick", None)
-        if quick is not None:
-            with contextlib.suppress(Exception):  # something is missing, or wrong
-                return list(map(quick, replies))
+        many = getattr(decode, "many", None)
+        if many is not None:
+            with contextlib.suppress(Exception):  # one by one it is found what is wrong
+                values: list[Any] = many(replies)
+                return values
         return list(map(decode, replies))
     return [command.decode(reply) for command, reply in zip(commands, replies, strict=True)]
 

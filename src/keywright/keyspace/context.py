@@ -283,7 +283,7 @@ class Context:
 @explained
 def preview(call: Call[Any], context: Context | None = None) -> list[Wire]:
     """Return the commands of the first round trip of a call, for tests without a server."""
-    return next(call.rounds(context or Context()))
+    return list(next(call.rounds(context or Context())))
 
 
 def _in_clear(key: Key, item: Sealable) -> bytes:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from types import CodeType
 from typing import Any
 
-__all__ = ["function"]
+__all__ = ["for_each", "function"]
 
 
 def function(
@@ -17,8 +19,23 @@ def function(
         f"def quickly({argument}):\n    try:\n        {body}\n    except Exception:\n        pass\n"
         f"    return plainly({argument})\n"
     )
+    return _made(source, {**scope, "plainly": plainly})
+
+
+def for_each(argument: str, expression: str, scope: dict[str, Any]) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return the function from many arguments to the values of this expression. It may raise anything."""
+    return _made(f"def quickly(many):\n    return [{expression} for {argument} in many]\n", scope)
+
+
+def _made(source: str, scope: dict[str, Any]) -> Callable[[Any], Any]:
     # With the name of a module, so that what it raises is not blamed on a function of the caller.
-    names = {**scope, "plainly": plainly, "__name__": __name__}
-    exec(source, names)
+    names = {**scope, "__name__": __name__}
+    exec(_compiled(source), names)
     made: Callable[[Any], Any] = names["quickly"]
     return made
+
+
+@functools.lru_cache(1024)
+def _compiled(source: str) -> CodeType:
+    """Return the code of a source. Most classes share it with others: their members have the same types."""
+    return compile(source, "<generated>", "exec")

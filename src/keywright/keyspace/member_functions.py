@@ -35,14 +35,16 @@ def flat_writer(shape: Shape[Any]) -> Callable[[Any], tuple[bytes, ...]]:
     lines = ["if not isinstance(value, kind): raise TypeError", "stored = ()"]
     for required, together in groupby(enumerate(shape.members), key=lambda each: each[1].required):
         if required:
-            parts = (f"name{n}, encode{n}(value.{member.attribute})" for n, member in together)
+            written = list(together)
+            lines += [f"item{n} = value.{member.attribute}" for n, member in written]
+            parts = (f"name{n}, {member.codec.encoding(f'item{n}', f'encode{n}')}" for n, member in written)
             lines.append(f"stored += ({', '.join(parts)})")
             continue
         for n, member in together:
             absent = "item is None or item is False" if member.is_flag else "item is None"
             lines += [
                 f"item = value.{member.attribute}",
-                f"if not ({absent}): stored += (name{n}, encode{n}(item))",
+                f"if not ({absent}): stored += (name{n}, {member.codec.encoding('item', f'encode{n}')})",
             ]
     if shape.others is not None:
         others = f"encode_others(value.{shape.others.attribute})"

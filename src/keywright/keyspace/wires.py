@@ -6,12 +6,14 @@ A reply is what the server sent (bytes, int, list, None), or the KeywrightError 
 from __future__ import annotations
 
 import enum
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+import operator
+from collections.abc import Generator, Iterator, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, overload
 
 import msgspec
 
 if TYPE_CHECKING:
+    from keywright.keyspace.call import Command
     from keywright.keyspace.key import Key
     from keywright.keyspace.script import Script
 
@@ -70,7 +72,58 @@ class Transaction(Wire, frozen=True):
     """Several commands between MULTI and EXEC; `arguments` holds those of each."""
 
 
-Rounds: TypeAlias = Generator[list[Wire], list[Reply], T]
+class CommandBatch(Sequence[Wire]):
+    """The wires of many commands that need neither a seal nor an expiry, each made when it is looked at.
+
+    Mostly none is: the engine packs the columns, in six tenths of the time that wires take.
+    """
+
+    __slots__ = ("commands", "names")
+
+    def __init__(self, commands: Sequence[Command[Any]], leads: Mapping[type[Key], bytes]) -> None:
+        self.commands = commands
+        self.names = [leads[(key := command.key).__class__] + key._name for command in commands]
+
+    @property
+    def verbs(self) -> Iterator[bytes]:
+        return map(_verb, self.commands)
+
+    @property
+    def operands(self) -> Iterator[Arguments]:
+        return map(_operands, self.commands)
+
+    def __len__(self) -> int:
+        return len(self.commands)
+
+    def __iter__(self) -> Iterator[Wire]:
+        return map(_wire, self.commands, self.names)
+
+    @overload
+    def __getitem__(self, index: int) -> Wire: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Wire]: ...
+    def __getitem__(self, index: int | slice) -> Wire | list[Wire]:
+        if isinstance(index, slice):
+            return list(map(_wire, self.commands[index], self.names[index]))
+        return _wire(self.commands[index], self.names[index])
+
+
+_verb = operator.attrgetter("operation.verb")
+_operands = operator.attrgetter("operands")
+_ONLY_WIRES = frozenset([Wire])
+
+
+def _wire(command: Command[Any], name: bytes) -> Wire:
+    operation = command.operation
+    return Wire((operation.verb, name, *command.operands), name, operation, command.key.__class__)
+
+
+def sorts_of(wires: Sequence[Wire]) -> Set[type[Wire]]:
+    """Return the classes of wires."""
+    return _ONLY_WIRES if type(wires) is CommandBatch else set(map(type, wires))
+
+
+Rounds: TypeAlias = Generator[Sequence[Wire], list[Reply], T]
 """The round trips of a call: yields the commands of each, receives their replies, returns the value."""
 TRANSACTION = Operation("atomic", b"MULTI", Effect.REPEATABLE)
 TRANSACTION_ONCE = Operation("atomic", b"MULTI", Effect.ONCE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
@@ -179,7 +179,7 @@ class Session:
 class Exchange(Call[list[Reply]]):
     """One round trip with these commands."""
 
-    def __init__(self, wires: list[Wire]) -> None:
+    def __init__(self, wires: Sequence[Wire]) -> None:
         self._wires = wires
 
     def rounds(self, context: Context) -> Rounds[list[Reply]]:
@@ -207,7 +207,7 @@ class MortalDatabase:
     def scan(self, kind: type[Key], **variables: object) -> AsyncIterator[Any]:
         return self._database.scan(kind, **variables)
 
-    async def _sent(self, wires: list[Wire]) -> list[Reply]:
+    async def _sent(self, wires: Sequence[Wire]) -> list[Reply]:
         alive = 0
         for _ in wires:
             if self._fate.dead:

@@ -57,8 +57,10 @@ class Codec(ABC, Generic[T]):
     """The bare function behind `encode`, where there is one; it may raise anything when `encode` would."""
     quick_decode: Callable[[bytes], T] | None = None
     """The same for `decode`."""
+    inline_encode: str | None = None
+    """`quick_encode` as source: an expression, where `{0}` is the value and `{1}` the name of `encode`."""
     inline_decode: str | None = None
-    """The same as source: an expression, where `{0}` is the name of the bytes and `{1}` that of `decode`."""
+    """The same for `decode`."""
     layout: type | None = None
     """A struct or dataclass that names the parts of the bytes, for documentation, where there are such."""
     alike: Codec[Any] | None = None
@@ -92,14 +94,18 @@ class Codec(ABC, Generic[T]):
         del member
         return self
 
+    def encoding(self, value: str, encode: str) -> str:
+        """Return an expression that encodes a value: in line, unless a subclass encodes in another way."""
+        return self._inline("encode").format(value, encode)
+
     def decoding(self, data: str, decode: str) -> str:
         """Return an expression that decodes bytes: in line, unless a subclass decodes in another way."""
-        for kind in type(self).__mro__:
-            if "inline_decode" in vars(kind):
-                break
-            if "decode" in vars(kind):
-                return f"{decode}({data})"
-        return (self.inline_decode or "{1}({0})").format(data, decode)
+        return self._inline("decode").format(data, decode)
+
+    def _inline(self, method: str) -> str:
+        source = f"inline_{method}"
+        nearest = next(kind for kind in type(self).__mro__ if source in vars(kind) or method in vars(kind))
+        return vars(nearest).get(source) or "{1}({0})"
 
     def refusal(self, found: object, reason: object = "") -> CodecError:
         """Return the error to raise; it shows nothing of a secret."""

@@ -12,6 +12,10 @@ _ZERO = ord("0")
 _SPACE = ord(" ")
 
 
+def _inline_encode(low: int, high: int) -> str:
+    return f"b'%d' % {{0}} if {{0}}.__class__ is int and {low} <= {{0}} <= {high} else {{1}}({{0}})"
+
+
 class _Integer(Codec[int]):
     """Canonical decimal: no sign but minus, no leading zero, no space."""
 
@@ -54,6 +58,7 @@ class Int64(_Integer):
 
     expected = "a signed 64-bit integer"
     samples = (0, 1, -1, 2**53 + 1, 2**63 - 1, -(2**63))
+    inline_encode = _inline_encode(-(2**63), 2**63 - 1)
     _low = -(2**63)
     _high = 2**63 - 1
 
@@ -63,6 +68,7 @@ class Uint64(_Integer):
 
     expected = "an unsigned 64-bit integer"
     samples = (0, 1, 2**53 + 1, 2**63, 2**64 - 1)
+    inline_encode = _inline_encode(0, 2**64 - 1)
     _low = 0
     _high = 2**64 - 1
 
@@ -73,6 +79,7 @@ class Float(Codec[float]):
     expected = "a number"
     python_type = float
     samples = (0.0, -0.5, 0.1, 1e300, 5e-324, float("inf"), float("-inf"))
+    inline_encode = "repr({0}).encode() if {0}.__class__ is float else {1}({0})"
 
     def encode(self, value: float) -> bytes:
         if value.__class__ is float:

@@ -22,6 +22,7 @@ class Text(Codec[str]):
     samples = ("", "plain", "naïve café ☕ 𝄞", "\x00\r\n")
     quick_encode = staticmethod(str.encode)
     quick_decode = staticmethod(bytes.decode)
+    inline_encode = "{0}.encode() if {0}.__class__ is str else {1}({0})"
     inline_decode = "{0}.decode()"
 
     def encode(self, value: str) -> bytes:

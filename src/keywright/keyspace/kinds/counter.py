@@ -10,11 +10,11 @@ from keywright.keyspace.codecs import Codec, Int64
 from keywright.keyspace.composition import gather_list
 from keywright.keyspace.key import Key, Unbound
 from keywright.keyspace.kinds.bulk import BulkRead
-from keywright.keyspace.kinds.encoders import encoder
+from keywright.keyspace.kinds.encoders import encoder, or_else
 from keywright.keyspace.kinds.value import GET, SET, SET_ONCE, TAKE
 from keywright.keyspace.misuse import explained
 from keywright.keyspace.storage import StringStorage
-from keywright.keyspace.wires import Effect, Operation, Reply
+from keywright.keyspace.wires import Effect, Operation
 
 ADD = Operation("add", b"INCRBY", Effect.ONCE)
 
@@ -67,8 +67,4 @@ class Counter(Key):
         return Refreshing(SET_ONCE, self, (self._encode(value), b"GET"), _or_zero)
 
 
-_decode = Int64().decode
-
-
-def _or_zero(reply: Reply) -> int:
-    return 0 if reply is None else _decode(reply)
+_or_zero = or_else(0, Int64())

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from keywright.errors import DeclarationError, ValueRefusedError
 from keywright.keyspace.codecs import Codec, CodecError
-from keywright.keyspace.generated import function
+from keywright.keyspace.generated import for_each, function
 from keywright.keyspace.wires import Reply
 
 if TYPE_CHECKING:
     from keywright.keyspace.key import Key
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 
 def comparable(cls: type[Key], codec: Codec[T]) -> Codec[T]:
@@ -27,19 +28,16 @@ def comparable(cls: type[Key], codec: Codec[T]) -> Codec[T]:
 
 def encoder(cls: type[Any], codec: Codec[T]) -> Callable[[T], bytes]:
     """Return the codec's encoder; an invalid value raises a ValueRefusedError of this template."""
-    quick, encode = codec.quick_encode or codec.encode, codec.encode
+    encode = codec.encode
 
     def encoded(value: T) -> bytes:
-        try:
-            return quick(value)
-        except Exception:  # noqa: BLE001  # the slow way reports the invalid value
-            pass
         try:
             return encode(value)
         except CodecError as error:
             raise ValueRefusedError(cls._template.source, error.expected, error.found) from error
 
-    return encoded
+    line, scope = codec.encoding("value", "encode"), {"encode": codec.quick_encode or encode}
+    return function("value", [f"return {line}"], scope, encoded)
 
 
 def many_encoder(cls: type[Key], codec: Codec[T]) -> Callable[[Sequence[T]], list[bytes]]:
@@ -57,19 +55,27 @@ def many_encoder(cls: type[Key], codec: Codec[T]) -> Callable[[Sequence[T]], lis
 
 def optional(codec: Codec[T]) -> Callable[[Reply], T | None]:
     """Return a decoder that returns None for an absent value."""
-    quick, decode = codec.quick_decode or codec.decode, codec.decode
+    return or_else(None, codec)
 
-    def decoded(reply: bytes | None) -> T | None:
-        if reply is None:
-            return None
-        try:
-            return quick(reply)
-        except Exception:  # noqa: BLE001  # the slow way reports the invalid value
-            return decode(reply)
 
-    if codec.quick_decode is not None:
-        vars(decoded)["quick"] = quick
-    return decoded
+def or_else(absent: D, codec: Codec[T]) -> Callable[[Reply], T | D]:
+    """Return a decoder that returns `absent` for an absent value."""
+    decode = codec.decode
+
+    def decoded(reply: bytes | None) -> T | D:
+        return absent if reply is None else decode(reply)
+
+    expression = f"absent if data is None else {codec.decoding('data', 'decode')}"
+    scope = {"absent": absent, "decode": codec.quick_decode or decode}
+    return _in_bulk(function("data", [f"return {expression}"], scope, decoded), "data", expression, scope)
+
+
+def _in_bulk(
+    decoder: Callable[[Reply], T], reply: str, expression: str, scope: dict[str, Any]
+) -> Callable[[Reply], T]:
+    """Give a decoder a form for many replies, which may raise anything; see `decoded` of compositions."""
+    decoder.many = for_each(reply, expression, scope)  # type: ignore[attr-defined]  # a function takes attributes
+    return decoder
 
 
 def each(decode: Callable[[Any], T]) -> Callable[[Reply], list[T]]:
@@ -82,7 +88,8 @@ def each(decode: Callable[[Any], T]) -> Callable[[Reply], list[T]]:
 def items(codec: Codec[T]) -> Callable[[Reply], list[T]]:
     """Return a decoder of a list of values."""
     item, scope = codec.decoding("item", "decode"), {"decode": codec.quick_decode or codec.decode}
-    return function("reply", [f"return [{item} for item in reply]"], scope, each(codec.decode))
+    decoder = function("reply", [f"return [{item} for item in reply]"], scope, each(codec.decode))
+    return _in_bulk(decoder, "reply", f"[{item} for item in reply]", scope)
 
 
 def unique(codec: Codec[T]) -> Callable[[Reply], set[T]]:
@@ -94,7 +101,8 @@ def unique(codec: Codec[T]) -> Callable[[Reply], set[T]]:
     if codec.quick_decode is None:  # some decode many values in less time
         return decoded
     item, scope = codec.decoding("item", "decode"), {"decode": codec.quick_decode}
-    return function("reply", [f"return {{{item} for item in reply}}"], scope, decoded)
+    decoder = function("reply", [f"return {{{item} for item in reply}}"], scope, decoded)
+    return _in_bulk(decoder, "reply", f"{{{item} for item in reply}}", scope)
 
 
 def paired(first: Codec[Any], second: Codec[T]) -> Callable[[Reply], dict[Any, T]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -131,7 +131,7 @@ def test_on_a_cluster_applying_an_event_again_completes_it(
 class Sent(Call[list[Reply]]):
     """Wires of another call, sent as one round."""
 
-    def __init__(self, wires: list[Wire]) -> None:
+    def __init__(self, wires: Sequence[Wire]) -> None:
         self.wires = wires
 
     def rounds(self, context: Context) -> Rounds[list[Reply]]:
