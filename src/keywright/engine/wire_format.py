@@ -65,7 +65,7 @@ class ErrorReply(Exception):  # noqa: N818  # a reply, not a fault of ours
 # About 80 KB of a large batch.
 PIECES_A_CHUNK = 1000
 # The server works on these commands while the next are packed.
-ROWS_A_CHUNK = 150
+ROWS_A_CHUNK = 250
 
 
 class Packed:

@@ -81,6 +81,12 @@ class Codec(ABC, Generic[T]):
 
     def decode_many(self, replies: Sequence[bytes | None]) -> list[T | None]:
         """Return the values of several replies; None stays None."""
+        if self.quick_decode is not None:
+            try:
+                quick = self.quick_decode
+                return [None if data is None else quick(data) for data in replies]
+            except Exception:  # noqa: BLE001  # the slow way reports the malformed one
+                pass
         decode = self.decode
         return [None if data is None else decode(data) for data in replies]
 

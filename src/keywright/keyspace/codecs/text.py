@@ -12,6 +12,7 @@ from keywright.keyspace.misuse import explained_constructor
 __all__ = ["IdOf", "Raw", "Text"]
 
 _utf8 = str.encode
+_PLAIN = frozenset([bytes, type(None)])
 
 
 class Text(Codec[str]):
@@ -58,6 +59,9 @@ class Raw(Codec[bytes]):
 
     def decode(self, data: bytes) -> bytes:
         return bytes(data)  # without the place of bytes that look like a seal
+
+    def decode_many(self, replies: Sequence[bytes | None]) -> list[bytes | None]:
+        return list(replies) if set(map(type, replies)) <= _PLAIN else super().decode_many(replies)
 
 
 @explained_constructor

@@ -165,7 +165,7 @@ class Stream(Key, Generic[E]):
                 self._template.source, "at least one member", "an entry whose members are all absent"
             )
         if entry_id == "*":
-            return Refreshing(ADD, self, (*trim, entry_id, *members), bytes.decode)
+            return Refreshing(ADD, self, (*trim, b"*", *members), bytes.decode)
         try:
             operation = ADD if entry_id.endswith("*") else ADD_AT
         except (AttributeError, TypeError) as error:
@@ -174,7 +174,9 @@ class Stream(Key, Generic[E]):
 
     def range(self, start: str = "-", end: str = "+", *, count: int | None = None) -> Call[list[Entry[E]]]:
         """Return entries from start to end, both included; `(` before an id excludes it."""
-        return Sliding(RANGE, self, (start, end, *_counted(count)), self._decode_entries)
+        # Bytes are packed while the first commands of a batch are sent.
+        first, last = b"-" if start == "-" else start, b"+" if end == "+" else end
+        return Sliding(RANGE, self, (first, last, *_counted(count)), self._decode_entries)
 
     def newest(self, count: int) -> Call[list[Entry[E]]]:
         """Return the last entries, newest first."""

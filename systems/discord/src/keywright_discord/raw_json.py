@@ -233,6 +233,7 @@ class JsonObject(Codec[dict[str, Any]]):
 
     expected = "a JSON object"
     python_type = dict
+    quick_decode = staticmethod(decode_object)
     alike = Json(dict[str, Any])
     samples = ({}, {"id": "151120006600001", "roles": [], "nick": None})
 
