@@ -229,7 +229,7 @@ def _pieces(commands: Sequence[Arguments]) -> list[bytes]:
         pieces = None if columns is None else packed_columns(columns)
         if pieces is not None:
             return pieces
-    rows = [(*each[:2], each[2:]) if len(each) > 1 else (each[0], b"", None) for each in commands]
+    rows = [(*each[:2], each[2:]) if each[1:] else (*each, b"", None) for each in commands]
     return _joined(*zip(*rows, strict=True))
 
 

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from keywright.engine import AsyncDatabase
 from keywright.engine.nodes import Batch
 from keywright.errors import KeywrightError, ServerRefusedError, StoredDataError
@@ -167,7 +169,7 @@ async def _decoded_aside(db: AsyncDatabase, call: Call[T]) -> T:
         replies = await db.run(Batch(advanced))
 
 
-class _Decoded(NamedTuple, Generic[T]):
+class _Decoded(msgspec.Struct, Generic[T]):
     value: T
 
 

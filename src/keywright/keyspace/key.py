@@ -7,6 +7,7 @@ and renders the name once; instances are immutable, hashable and compare by name
 from __future__ import annotations
 
 import inspect
+import operator
 import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
@@ -423,15 +424,17 @@ def generate(cls: type[Any], names: list[str], alphabets: dict[str, Alphabet[Any
         text = own.format(text)
     else:
         checks, text = "", f"_render({', '.join(names)})"
-    values = "".join(f"{name}, " for name in names)
+    kept = "".join(f"    _self.{place} = {name}\n" for place, name in zip(places, names, strict=True))
     source = (
         f"def _render({_parameters(cls, names, places)}):\n{render_checks}    return {own.format(rendered)}\n"
         f"def __init__(_self, {_parameters(cls, names, names)}):\n{checks}"
-        f"    _self._name = {text}\n    _self._values = ({values})\n"
+        f"    _self._name = {text}\n{kept}"
     )
     exec(source, scope)
-    for index, name in enumerate(names):
-        setattr(cls, name, _variable(index))
+    # Read-only: plain attributes are faster to make, but could be set.
+    for place, name in zip(places, names, strict=True):
+        setattr(cls, name, property(operator.attrgetter(place)))
+    cls._values = property(lambda self: tuple(getattr(self, place) for place in places))
     cls._argument_names = names
     cls._render = staticmethod(scope["_render"])
     init = scope["__init__"]
@@ -445,11 +448,6 @@ def _parameters(cls: type[Key], names: list[str], places: list[str]) -> str:
         (index for index, name in enumerate(names) if name not in cls._template.optional), default=-1
     )
     return ", ".join(place if index <= needed else f"{place}=None" for index, place in enumerate(places))
-
-
-def _variable(index: int) -> property:
-    """Return a read-only property; plain attributes are faster to make, but could be set."""
-    return property(lambda self: self._values[index])
 
 
 # A variable of such a name would hide what the alphabets' inline checks call.
