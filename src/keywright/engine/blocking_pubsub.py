@@ -22,10 +22,11 @@ from keywright.engine.messages import (
     is_withdrawn,
     message_in,
 )
+from keywright.engine.packed_commands import pack_command
 from keywright.engine.pubsub import PING, refused_interest
 from keywright.engine.retry import is_spent
 from keywright.engine.settings import Settings
-from keywright.engine.wire_format import NOTHING, UNPARSABLE, ErrorReply, Parser, pack_command
+from keywright.engine.wire_format import NOTHING, UNPARSABLE, ErrorReply, Parser
 from keywright.errors import ConnectionLostError, KeywrightError
 from keywright.keyspace.context import Context
 from keywright.keyspace.misuse import explained

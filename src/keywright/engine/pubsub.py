@@ -26,9 +26,10 @@ from keywright.engine.messages import (
     is_withdrawn,
     message_in,
 )
+from keywright.engine.packed_commands import pack_command
 from keywright.engine.retry import is_spent
 from keywright.engine.settings import Settings
-from keywright.engine.wire_format import NOTHING, ErrorReply, Parser, pack_command
+from keywright.engine.wire_format import NOTHING, ErrorReply, Parser
 from keywright.errors import ConnectionLostError, KeywrightError, ServerRefusedError
 from keywright.keyspace.context import Context
 from keywright.keyspace.wires import Reply

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from keywright.engine.packed_commands import pack_command
 from keywright.engine.retry import Retry
-from keywright.engine.wire_format import pack_command
 
 
 class Durability(NamedTuple):

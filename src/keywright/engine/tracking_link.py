@@ -15,10 +15,11 @@ from typing import Any
 import hiredis
 
 from keywright.engine.address import Address
+from keywright.engine.packed_commands import pack_command
 from keywright.engine.reply_cache import Link, ReplyCache
 from keywright.engine.resp3 import in_resp2
 from keywright.engine.topology import Node, Topology, described
-from keywright.engine.wire_format import NOTHING, UNPARSABLE, ErrorReply, Parser, pack_command
+from keywright.engine.wire_format import NOTHING, UNPARSABLE, ErrorReply, Parser
 from keywright.errors import KeywrightError
 from keywright.keyspace.slots import SLOTS
 
