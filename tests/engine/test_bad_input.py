@@ -55,6 +55,27 @@ def test_a_value_of_another_type_is_not_sent(value: object) -> None:
         Word("a").set(value)  # type: ignore[arg-type]  # what a program without a type checker does
 
 
+@pytest.mark.parametrize(
+    "operand", [None, 10**5000, ["x"], "\ud800"], ids=["None", "a long number", "a list", "a surrogate"]
+)
+def test_of_a_batch_with_one_command_that_cannot_be_sent_the_others_are_applied_once(
+    operand: object, engine: Engine, raw: Raw
+) -> None:
+    add = Operation("add", b"INCRBY", Effect.ONCE)
+
+    def adding(by: object) -> Call[object]:
+        return Command(add, Tally("a"), (by,), int).attempt()
+
+    found = engine.run(gather(*[Command(add, Tally("a"), (1,), int) for _ in range(600)]))
+    assert found[-1] == 600
+    with pytest.raises(UsageError, match=r"INCRBY.*tally:a.*cannot be sent"):
+        engine.run(gather(*[Command(add, Tally("a"), (by,), int) for by in (*[1] * 599, operand)]))
+    assert raw("GET", "tally:a") == b"1199"
+    *applied, refused = engine.run(gather(adding(1), adding(operand)))
+    assert applied == [1200]
+    assert isinstance(refused, UsageError)
+
+
 def test_an_unknown_name_is_reported_with_the_nearest_template() -> None:
     with pytest.raises(UnknownKeyError, match=r"'tally:a:b'.*closest template is 'tally:<tally>'"):
         bench.parse(b"tally:a:b")

@@ -58,9 +58,12 @@ class Rows:
             widths = set(map(len, self._operands))
             self._width = widths.pop() if len(widths) == 1 else None
 
-    @property
     def are_sendable(self) -> bool:
-        """Whether all can be packed for sure: then the first may be sent before the last is packed."""
+        """Return whether all can be packed for sure: then the first may be sent before the last is packed."""
+        if int in self._types:
+            numbers = [x for each in self._operands for x in each if type(x) is int]
+            if max(numbers) > LONGEST_NUMBER or min(numbers) < -LONGEST_NUMBER:
+                return False  # Python may refuse to write it
         return self._types <= _SENDABLE
 
     def size(self) -> int:
@@ -74,7 +77,7 @@ class Rows:
         for start in range(0, len(self._names), ROWS_A_CHUNK):
             yield b"".join(self.pieces(slice(start, start + ROWS_A_CHUNK)))
 
-    def pieces(self, part: slice = slice(None)) -> list[bytes]:  # slices do not change
+    def pieces(self, part: slice = slice(None)) -> list[bytes]:
         """Return the pieces of a part of the commands."""
         verbs, names, operands = self._verbs[part], self._names[part], self._operands[part]
         pieces = None
@@ -88,6 +91,7 @@ class Rows:
 
 _BYTES = frozenset([bytes])
 _SENDABLE = frozenset([bytes, int, float])
+LONGEST_NUMBER = 2**64
 
 
 def _alike(

@@ -84,7 +84,7 @@ class Packed:
         self._rows: Rows | None = None
         if type(wires) is CommandBatch and not asking:
             rows, self.count = Rows(wires), len(wires)
-            if rows.are_sendable:
+            if rows.are_sendable():
                 self._rows = rows
             else:
                 self._pieces = rows.pieces()

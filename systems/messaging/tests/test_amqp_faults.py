@@ -296,6 +296,7 @@ class Gate:
         self._shut = False
         self._ways: set[asyncio.StreamWriter] = set()
         self._passing: set[asyncio.Task[None]] = set()
+        self._accepted: list[asyncio.StreamWriter] = []
         self.dropped = 0
 
     @asynccontextmanager
@@ -306,9 +307,13 @@ class Gate:
                 yield self._target._replace(netloc=f"guest:guest@127.0.0.1:{port}").geturl()
             finally:
                 server.close()
+                await turns()  # what was accepted just now has its task
                 for passing in self._passing:
                     passing.cancel()
                 await asyncio.gather(*self._passing, return_exceptions=True)
+                for writer in self._accepted:
+                    writer.transport.abort()  # also where its task had no time to begin
+                await turns()
 
     def shut(self) -> None:
         self._shut = True
@@ -317,6 +322,7 @@ class Gate:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         passing = asyncio.create_task(self._pass(reader, writer))
+        self._accepted.append(writer)
         self._passing.add(passing)
         passing.add_done_callback(self._passing.discard)
 
@@ -340,6 +346,12 @@ class Gate:
             target.write(data)
         for way in self._ways:
             way.transport.abort()
+
+
+async def turns() -> None:
+    """Let the loop call what is due, and what follows from that."""
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 async def test_a_publish_is_given_up_in_time_though_the_server_accepts_connections(
