@@ -7,7 +7,7 @@ from typing import Any
 
 from keywright.keyspace.wires import Arguments
 
-__all__ = ["are_worth_it", "columns_of", "packed_columns"]
+__all__ = ["are_worth_it", "columns_of", "packed_alike", "packed_columns"]
 
 # With fewer rows, or shorter ones, it is as fast to pack each command.
 LEAST_ROWS, LEAST_COLUMNS = 16, 4
@@ -16,6 +16,14 @@ LEAST_ROWS, LEAST_COLUMNS = 16, 4
 def are_worth_it(rows: int, columns: int) -> bool:
     """Return whether commands are packed in less time by columns."""
     return rows >= LEAST_ROWS and columns >= LEAST_COLUMNS
+
+
+def packed_alike(commands: Sequence[Arguments], *before: Sequence[Any]) -> list[bytes] | None:
+    """Return the pieces of commands, whose first columns may be `before`; None if it takes no less time."""
+    if not are_worth_it(len(commands), len(before) + len(commands[0])):
+        return None
+    columns = columns_of(commands)
+    return None if columns is None else packed_columns([*before, *columns])
 
 
 def columns_of(commands: Sequence[Arguments]) -> list[Sequence[Any]] | None:

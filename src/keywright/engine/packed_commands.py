@@ -8,7 +8,7 @@ from typing import Any
 
 import hiredis
 
-from keywright.engine.columns import are_worth_it, columns_of, packed_columns
+from keywright.engine.columns import packed_alike
 from keywright.keyspace.wires import Arguments, CommandBatch
 
 __all__ = ["Rows", "joined", "pack_command"]
@@ -80,12 +80,10 @@ class Rows:
     def pieces(self, part: slice = slice(None)) -> list[bytes]:
         """Return the pieces of a part of the commands."""
         verbs, names, operands = self._verbs[part], self._names[part], self._operands[part]
-        pieces = None
         if self._width is not None and self._width <= 2:
             pieces = _alike(self._width, verbs[0], names, operands)
-        elif are_worth_it(len(operands), 2 + len(operands[0])):
-            columns = columns_of(operands)
-            pieces = None if columns is None else packed_columns([verbs, names, *columns])
+        else:
+            pieces = packed_alike(operands, verbs, names)
         return joined(verbs, names, operands) if pieces is None else pieces
 
 
@@ -157,38 +155,18 @@ def joined(verbs: Sequence[bytes], names: Sequence[Any], rests: Sequence[Argumen
                 first = b"%d" % first if type(first) is int else first
                 second = b"%d" % second if type(second) is int else second
                 if type(name) is type(first) is type(second) is bytes:
-                    extend(
-                        (
-                            heads_of_4[verb],
-                            separators[len(name)],
-                            name,
-                            separators[len(first)],
-                            first,
-                            separators[len(second)],
-                            second,
-                            b"\r\n",
-                        )
-                    )
+                    one, two = separators[len(name)], separators[len(first)]
+                    three = separators[len(second)]
+                    extend((heads_of_4[verb], one, name, two, first, three, second, b"\r\n"))
                     continue
             elif count == 3:
                 first, second, third = rest
                 second = b"%r" % second if type(second) is float else second
                 third = b"%d" % third if type(third) is int else third
                 if type(name) is type(first) is type(second) is type(third) is bytes:
-                    extend(
-                        (
-                            heads_of_5[verb],
-                            separators[len(name)],
-                            name,
-                            separators[len(first)],
-                            first,
-                            separators[len(second)],
-                            second,
-                            separators[len(third)],
-                            third,
-                            b"\r\n",
-                        )
-                    )
+                    one, two = separators[len(name)], separators[len(first)]
+                    three, four = separators[len(second)], separators[len(third)]
+                    extend((heads_of_5[verb], one, name, two, first, three, second, four, third, b"\r\n"))
                     continue
         except IndexError:
             pass  # longer than any separator

@@ -9,7 +9,7 @@ from typing import Any
 
 import hiredis
 
-from keywright.engine.columns import are_worth_it, columns_of, packed_columns
+from keywright.engine.columns import are_worth_it, columns_of, packed_alike, packed_columns
 from keywright.engine.packed_commands import Rows, joined, pack_command
 from keywright.engine.resp3 import in_resp2
 from keywright.keyspace.wires import (
@@ -177,11 +177,9 @@ def _pieces(commands: Sequence[Arguments]) -> list[bytes]:
     """Return the pieces of commands."""
     if not commands:
         return []
-    if are_worth_it(len(commands), len(commands[0])):
-        columns = columns_of(commands)
-        pieces = None if columns is None else packed_columns(columns)
-        if pieces is not None:
-            return pieces
+    pieces = packed_alike(commands)
+    if pieces is not None:
+        return pieces
     rows = [(*each[:2], each[2:]) if each[1:] else (*each, b"", None) for each in commands]
     return joined(*zip(*rows, strict=True))
 

@@ -429,12 +429,13 @@ def generate(cls: type[Any], names: list[str], alphabets: dict[str, Alphabet[Any
         f"def _render({_parameters(cls, names, places)}):\n{render_checks}    return {own.format(rendered)}\n"
         f"def __init__(_self, {_parameters(cls, names, names)}):\n{checks}"
         f"    _self._name = {text}\n{kept}"
+        f"def _values(_self):\n    return ({''.join(f'_self.{place}, ' for place in places)})\n"
     )
     exec(source, scope)
     # Read-only: plain attributes are faster to make, but could be set.
     for place, name in zip(places, names, strict=True):
         setattr(cls, name, property(operator.attrgetter(place)))
-    cls._values = property(lambda self: tuple(getattr(self, place) for place in places))
+    cls._values = property(scope["_values"])
     cls._argument_names = names
     cls._render = staticmethod(scope["_render"])
     init = scope["__init__"]

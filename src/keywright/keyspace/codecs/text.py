@@ -38,12 +38,6 @@ class Text(Codec[str]):
         except UnicodeDecodeError as exc:
             raise self.refusal(data) from exc
 
-    def decode_many(self, replies: Sequence[bytes | None]) -> list[str | None]:
-        try:
-            return [None if data is None else data.decode() for data in replies]
-        except UnicodeDecodeError:
-            return super().decode_many(replies)
-
 
 class Raw(Codec[bytes]):
     """Bytes, untouched."""
