@@ -29,7 +29,7 @@ from keywright import (
     Stream,
 )
 from keywright.keyspace.codecs import Float, Text, Uint64, codec_of
-from keywright.keyspace.kinds.encoders import items, paired, scored, unique
+from keywright.keyspace.kinds.encoders import items, optional, paired, scored, unique
 
 space = Keyspace("parts", "Classes with fields of every form.", prefix="parts")
 
@@ -223,6 +223,24 @@ class Roman(Int64):
 def test_a_subclass_of_a_codec_decodes_in_its_own_way() -> None:
     assert Roman().decoding("data", "decode") == "decode(data)"
     assert Int64().decoding("data", "decode") == Uint64().decoding("data", "decode") != "decode(data)"
+
+
+class Reversed(Text):
+    """A text that is stored backwards: its base has quick forms of both methods."""
+
+    def encode(self, value: str) -> bytes:
+        return super().encode(value[::-1])
+
+    def decode(self, data: bytes) -> str:
+        return super().decode(data)[::-1]
+
+
+def test_quick_forms_of_a_base_do_not_stand_for_the_methods_of_a_subclass() -> None:
+    codec = Reversed()
+    assert codec.encode_many(["abc"]) == [b"cba"]
+    assert codec.decode_many([b"cba", None]) == ["abc", None]
+    assert optional(codec)(b"cba") == "abc"
+    assert codec.encoding("value", "encode") == "encode(value)"
 
 
 @given(st.binary(max_size=21) | integers.map(lambda number: b"%d" % number))

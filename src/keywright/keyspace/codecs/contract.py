@@ -71,6 +71,14 @@ class Codec(ABC, Generic[T]):
     undeclared: Callable[[bytes], list[str]] | None = None
     """Returns the members of stored bytes that the type does not declare; None if it has no members."""
 
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        for method in ("encode", "decode"):
+            if method in vars(cls):  # the quick forms of a base do what its own method did
+                for form in (f"quick_{method}", f"inline_{method}"):
+                    if form not in vars(cls):
+                        setattr(cls, form, None)
+
     @abstractmethod
     def encode(self, value: T) -> bytes:
         """Return the bytes to store. Raise CodecError if the value is not of the declared type."""
@@ -102,16 +110,11 @@ class Codec(ABC, Generic[T]):
 
     def encoding(self, value: str, encode: str) -> str:
         """Return an expression that encodes a value: in line, unless a subclass encodes in another way."""
-        return self._inline("encode").format(value, encode)
+        return (self.inline_encode or "{1}({0})").format(value, encode)
 
     def decoding(self, data: str, decode: str) -> str:
         """Return an expression that decodes bytes: in line, unless a subclass decodes in another way."""
-        return self._inline("decode").format(data, decode)
-
-    def _inline(self, method: str) -> str:
-        source = f"inline_{method}"
-        nearest = next(kind for kind in type(self).__mro__ if source in vars(kind) or method in vars(kind))
-        return vars(nearest).get(source) or "{1}({0})"
+        return (self.inline_decode or "{1}({0})").format(data, decode)
 
     def refusal(self, found: object, reason: object = "") -> CodecError:
         """Return the error to raise; it shows nothing of a secret."""
