@@ -29,7 +29,7 @@ from keywright.engine.settings import Settings
 from keywright.engine.translation import invalid_option, is_name_denied, unreachable
 from keywright.engine.wire_format import READONLY, Incoming, Parser
 from keywright.errors import ConnectionLostError
-from keywright.keyspace.wires import Reply
+from keywright.keyspace.wires import ManyDecoder, Reply
 
 Answer = tuple[list[Reply], bool]
 Outcome: TypeAlias = Answer | BrokenConnectionError
@@ -64,13 +64,21 @@ class AsyncBatchConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def post(
-        self, chunks: Iterable[bytes], count: int, seconds: float, done: Callable[[Outcome], None]
+        self,
+        chunks: Iterable[bytes],
+        count: int,
+        seconds: float,
+        done: Callable[[Outcome], None],
+        decoder: Callable[[], ManyDecoder | None] | None = None,
     ) -> None:
-        """Write a batch. Call `done` with its raw replies and whether errors are among them, or an error."""
+        """Write a batch. Call `done` with its replies and whether errors are among them, or an error.
+
+        Where `decoder` finds a decoder, the replies may be decoded already.
+        """
         if not self.open:
             done(BrokenConnectionError([], OSError("it closed"), sent=False, silent=False))
             return
-        incoming = Incoming(self.parser, count, first=not self.waiting)
+        incoming = Incoming(self.parser, count, decoder, first=not self.waiting)
         deadline = self.loop.time() + seconds
         self.waiting.append(_Expected(incoming, deadline, done))
         # One timer per connection, set again if it fires early: one per batch would cost more than its GET.

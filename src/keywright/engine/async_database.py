@@ -50,7 +50,7 @@ from keywright.keyspace.channel import Channel, ChannelPattern, Published
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
 from keywright.keyspace.space import Keyspace
-from keywright.keyspace.wires import Reply, Sound, Wire
+from keywright.keyspace.wires import Reply, Wire
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Key)
@@ -351,7 +351,7 @@ class AsyncDatabase:
             self._bytes_in_flight -= size
             self._calls_in_flight -= count
             if packed.plain and not isinstance(outcome, BrokenConnectionError) and not outcome[1]:
-                replies = Sound(packed.replies(outcome[0]))
+                replies = packed.sound(packed.replies(outcome[0]))
                 _hand_out(items, replies)
                 if self._observers:
                     report(self._observers, wires, replies, time.perf_counter() - start)
@@ -360,7 +360,7 @@ class AsyncDatabase:
             if self._queue and not self._flush_due:
                 self._flush()
 
-        connection.post(chunks, packed.count, self.settings.timeout_seconds, answered)
+        connection.post(chunks, packed.count, self.settings.timeout_seconds, answered, packed.decoder)
 
     async def _from_the_start(self, wires: Sequence[Wire], *, alone: bool = False) -> Delivery:
         await self._routes()

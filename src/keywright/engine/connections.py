@@ -30,7 +30,7 @@ from keywright.engine.settings import Settings
 from keywright.engine.translation import invalid_option, is_name_denied, unreachable
 from keywright.engine.wire_format import READONLY, UNPARSABLE, Incoming, Parser
 from keywright.errors import ConnectionLostError
-from keywright.keyspace.wires import Reply
+from keywright.keyspace.wires import ManyDecoder, Reply
 
 READ_SIZE = 256 * 1024
 CLOSED = "the database was closed"
@@ -71,10 +71,15 @@ class _Batching:
                 [], error, sent=True, silent=isinstance(error, TimeoutError)
             ) from error
 
-    def collect(self, count: int, seconds: float) -> tuple[list[Reply], bool]:
-        """Read this many raw replies. Return them, and whether errors are among them."""
+    def collect(
+        self, count: int, seconds: float, decoder: Callable[[], ManyDecoder | None] | None = None
+    ) -> tuple[list[Reply], bool]:
+        """Read this many replies. Return them, and whether errors are among them.
+
+        Where `decoder` finds a decoder, they may be decoded already.
+        """
         sock = self._sock
-        incoming = Incoming(self._parser_of(sock), count)
+        incoming = Incoming(self._parser_of(sock), count, decoder)
         try:
             self._limit(seconds)
             while not incoming.complete():

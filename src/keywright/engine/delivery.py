@@ -26,7 +26,7 @@ from keywright.errors import (
     UsageError,
 )
 from keywright.keyspace.slots import slot_of
-from keywright.keyspace.wires import Effect, Reply, Sound, Transacted, Wire
+from keywright.keyspace.wires import Effect, Reply, Transacted, Wire
 
 # Bounds on one shipment, so that neither side buffers without limit.
 MOST_WIRES = 10_000
@@ -95,7 +95,7 @@ class Delivery:
 
     def complete(self, replies: list[Reply], packed: Packed) -> None:
         """Take the replies of the whole batch, none of which has an error."""
-        self.replies = Sound(replies) if packed.plain else replies
+        self.replies = packed.sound(replies) if packed.plain else replies
         self._pending = {}
 
     def shipments(self) -> list[Shipment]:

@@ -16,6 +16,7 @@ from keywright.keyspace.wires import (
     TRANSACTION,
     TRANSACTION_ONCE,
     Arguments,
+    Decoded,
     Effect,
     Reply,
     Rounds,
@@ -73,6 +74,8 @@ class Gather(Call[Any]):
             if merged is not None:
                 return self.shape((yield from merged))
         replies = yield lowered(commands, context, sorts)
+        if type(replies) is Decoded:
+            return self.shape(replies)
         if type(replies) is Sound:
             try:
                 return self.shape(decoded(commands, replies))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Generator, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, overload
 
 import msgspec
@@ -23,6 +23,8 @@ Argument: TypeAlias = bytes | str | int
 Arguments: TypeAlias = tuple[Any, ...]
 Reply: TypeAlias = Any
 """A reply of the server, as the protocol has it."""
+ManyDecoder: TypeAlias = Callable[[Sequence[Reply]], list[Any]]
+"""Returns the values of replies; raises anything if one of them is malformed."""
 
 
 class Effect(enum.Enum):
@@ -78,25 +80,37 @@ class CommandBatch(Sequence[Wire]):
     Mostly none is: the engine packs the columns, in six tenths of the time that wires take.
     """
 
-    __slots__ = ("commands", "names")
+    __slots__ = ("_leads", "commands")
 
     def __init__(self, commands: Sequence[Command[Any]], leads: Mapping[type[Key], bytes]) -> None:
         self.commands = commands
-        self.names = [leads[(key := command.key).__class__] + key._name for command in commands]
+        self._leads = leads
 
-    @property
-    def verbs(self) -> Iterator[bytes]:
-        return map(_verb, self.commands)
+    def names(self, part: slice) -> list[bytes]:
+        """Return the full names of the keys of a part of the commands."""
+        leads, commands = self._leads, self.commands[part]
+        if len(leads) == 1:
+            (lead,) = leads.values()
+            return [lead + command.key._name for command in commands]
+        return [leads[(key := command.key).__class__] + key._name for command in commands]
+
+    def verbs(self, part: slice) -> list[bytes]:
+        return list(map(_verb, self.commands[part]))
 
     @property
     def operands(self) -> Iterator[Arguments]:
         return map(_operands, self.commands)
 
+    def shared_decoder(self) -> ManyDecoder | None:
+        """Return what decodes the replies of any of the commands, if they have the same decoder."""
+        decoders = set(map(_decoder, self.commands))
+        return many_decoder(decoders.pop()) if len(decoders) == 1 else None
+
     def __len__(self) -> int:
         return len(self.commands)
 
     def __iter__(self) -> Iterator[Wire]:
-        return map(_wire, self.commands, self.names)
+        return map(_wire, self.commands, self.names(slice(None)))
 
     @overload
     def __getitem__(self, index: int) -> Wire: ...
@@ -104,12 +118,20 @@ class CommandBatch(Sequence[Wire]):
     def __getitem__(self, index: slice) -> list[Wire]: ...
     def __getitem__(self, index: int | slice) -> Wire | list[Wire]:
         if isinstance(index, slice):
-            return list(map(_wire, self.commands[index], self.names[index]))
-        return _wire(self.commands[index], self.names[index])
+            return list(map(_wire, self.commands[index], self.names(index)))
+        command = self.commands[index]
+        return _wire(command, self._leads[command.key.__class__] + command.key._name)
+
+
+def many_decoder(decode: Callable[[Reply], Any]) -> ManyDecoder:
+    """Return what decodes many replies in one call."""
+    many: ManyDecoder | None = getattr(decode, "many", None)
+    return many or (lambda replies: list(map(decode, replies)))
 
 
 _verb = operator.attrgetter("operation.verb")
 _operands = operator.attrgetter("operands")
+_decoder = operator.attrgetter("decode")
 _ONLY_WIRES = frozenset([Wire])
 
 
@@ -138,3 +160,7 @@ class Transacted(list[Reply]):
 
 class Sound(list[Reply]):
     """Replies without errors and transactions."""
+
+
+class Decoded(list[Any]):
+    """The values of all replies to a batch of commands: they were decoded while it was received."""
