@@ -88,6 +88,7 @@ class AsyncBatchConnection(asyncio.Protocol):
             if self.transport.is_closing():
                 break  # the loop is about to say so
             self.transport.write(chunk)
+        incoming.prepare()
 
     def send(self, buffer: bytes, count: int, seconds: float) -> asyncio.Future[Outcome]:
         """Write a batch. Return a future of its outcome."""

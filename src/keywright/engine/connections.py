@@ -82,6 +82,7 @@ class _Batching:
         incoming = Incoming(self._parser_of(sock), count, decoder)
         try:
             self._limit(seconds)
+            incoming.prepare()
             while not incoming.complete():
                 received = sock.recv(READ_SIZE)
                 if not received:

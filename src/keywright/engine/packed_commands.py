@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import hiredis
 
-from keywright.engine.columns import packed_alike
+from keywright.engine.columns import are_worth_it, packed_columns
 from keywright.keyspace.wires import Arguments, CommandBatch
 
 __all__ = ["Rows", "joined", "pack_command"]
@@ -20,6 +21,7 @@ pack_command: Callable[[tuple[Any, ...]], bytes] = hiredis.pack_command
 ROWS_A_CHUNK = 250
 FRAME_BYTES = 30
 """What a command has beside its name and its operands, about."""
+NUMBER_BYTES = 8
 SAMPLED_NAMES = 100
 
 
@@ -43,32 +45,31 @@ _SEPARATORS = [b"\r\n$%d\r\n" % length for length in range(4096)]
 class Rows:
     """A batch that is packed while its first commands are sent.
 
-    It takes six tenths of the time of `joined` if all commands have the same verb, and one or two operands.
+    Commands of one verb with as many operands are packed by columns, in six tenths of the time of `joined`.
     """
 
-    __slots__ = ("_batch", "_operands", "_types")
+    __slots__ = ("_batch", "_columns", "_operands")
 
     def __init__(self, batch: CommandBatch) -> None:
         self._batch = batch
-        self._operands = list(batch.operands)
-        self._types = set(map(type, chain.from_iterable(self._operands)))
+        self._operands = batch.operands()
+        # The operands of all commands by their places, if each has as many.
+        self._columns: list[Sequence[Any]] | None = None
+        widths = set(map(len, self._operands))
+        if len(widths) == 1:
+            self._columns = _columns_of(widths.pop(), self._operands)
 
     def are_sendable(self) -> bool:
         """Return whether all can be packed for sure: then the first may be sent before the last is packed."""
-        if int in self._types:
-            numbers = [x for each in self._operands for x in each if type(x) is int]
-            if max(numbers) > LONGEST_NUMBER or min(numbers) < -LONGEST_NUMBER:
-                return False  # Python may refuse to write it
-        return self._types <= _SENDABLE
+        columns = [list(chain.from_iterable(self._operands))] if self._columns is None else self._columns
+        return all(map(_is_sendable, columns))
 
     def size(self) -> int:
         """Return the packed size in bytes, about: the names are taken to be as long as a sample of them."""
         count = len(self._batch)
         names = self._batch.names(slice(None, None, count // SAMPLED_NAMES + 1))
-        frames = sum(map(len, names)) * count // len(names) + FRAME_BYTES * count
-        if self._types <= _BYTES:
-            return frames + sum(map(len, chain.from_iterable(self._operands)))
-        return frames + sum(len(x) if type(x) is bytes else 8 for each in self._operands for x in each)
+        columns = self._operands if self._columns is None else self._columns
+        return sum(map(len, names)) * count // len(names) + FRAME_BYTES * count + sum(map(_size, columns))
 
     def chunks(self) -> Iterator[bytes]:
         for start in range(0, len(self._batch), ROWS_A_CHUNK):
@@ -76,41 +77,77 @@ class Rows:
 
     def pieces(self, part: slice = slice(None)) -> list[bytes]:
         """Return the pieces of a part of the commands."""
-        verbs, names, operands = self._batch.verbs(part), self._batch.names(part), self._operands[part]
-        pieces = None
-        if self._types <= _BYTES and verbs.count(verbs[0]) == len(verbs):
-            pieces = _alike(verbs[0], names, operands)
+        operations, names = self._batch.operations(part), self._batch.names(part)
+        first, pieces = operations[0], None
+        if self._columns is not None and operations.count(first) == len(operations):
+            columns = [column[part] for column in self._columns]
+            pieces = _alike(first.verb, names, columns)
+            if pieces is None and are_worth_it(len(names), len(columns) + 2):
+                pieces = packed_columns([[first.verb] * len(names), names, *columns])
         if pieces is None:
-            pieces = packed_alike(operands, verbs, names)
-        return joined(verbs, names, operands) if pieces is None else pieces
+            pieces = joined([each.verb for each in operations], names, self._operands[part])
+        return pieces
 
 
-_BYTES = frozenset([bytes])
-_SENDABLE = frozenset([bytes, int, float])
+def _columns_of(width: int, rows: Sequence[Arguments]) -> list[Sequence[Any]]:
+    if width > 2:
+        return list(zip(*rows, strict=True))
+    return [list(map(itemgetter(place), rows)) for place in range(width)]  # zip makes an iterator of each
+
+
 LONGEST_NUMBER = 2**64
+_ONLY_BYTES, _ONLY_NUMBERS = {bytes}, {int}
+_SENDABLE = {bytes, int, float}
 
 
-def _alike(verb: bytes, names: Sequence[bytes], operands: Sequence[Arguments]) -> list[bytes] | None:
+def _is_sendable(arguments: Sequence[Any]) -> bool:
+    if arguments and type(arguments[0]) is bytes and arguments.count(arguments[0]) == len(arguments):
+        return True
+    types = set(map(type, arguments))
+    if int not in types:
+        return types <= _SENDABLE
+    numbers = arguments if types == _ONLY_NUMBERS else [each for each in arguments if type(each) is int]
+    # Python may refuse to write a longer one.
+    return types <= _SENDABLE and -LONGEST_NUMBER <= min(numbers) <= max(numbers) <= LONGEST_NUMBER
+
+
+def _size(arguments: Sequence[Any]) -> int:
+    try:
+        return sum(map(len, arguments))
+    except TypeError:
+        return sum(len(each) if type(each) is bytes else NUMBER_BYTES for each in arguments)
+
+
+def _alike(verb: bytes, names: Sequence[bytes], columns: Sequence[Sequence[Any]]) -> list[bytes] | None:
     """Return the pieces of commands with one verb and the same number of operands, up to two.
 
-    Return None if they have more, or several numbers of them, or if something is long.
+    Return None if they have more, or if something is long, or neither bytes nor numbers.
     """
-    widths = set(map(len, operands))
-    width = widths.pop()
-    if widths or width > 2:
+    if len(columns) > 2:
         return None
-    head = _HEADS[width][verb]
+    head, separators = _HEADS[len(columns)][verb], _SEPARATORS
     pieces: list[bytes] = []
-    extend, separators = pieces.extend, _SEPARATORS
+    extend = pieces.extend
+    encoded: list[Sequence[bytes]] = []
+    for column in columns:
+        types = set(map(type, column))
+        if types == _ONLY_NUMBERS:
+            if len(columns) == 2 and column.count(column[0]) == len(column):
+                return None  # what is the same in every row is packed once
+            encoded.append([b"%d" % each for each in column])
+        elif types == _ONLY_BYTES:
+            encoded.append(column)
+        else:
+            return None
     try:
-        if width == 0:
+        if not encoded:
             for name in names:
                 extend((head, separators[len(name)], name, b"\r\n"))
-        elif width == 1:
-            for name, (value,) in zip(names, operands, strict=True):
+        elif len(encoded) == 1:
+            for name, value in zip(names, encoded[0], strict=True):
                 extend((head, separators[len(name)], name, separators[len(value)], value, b"\r\n"))
         else:
-            for name, (first, last) in zip(names, operands, strict=True):
+            for name, first, last in zip(names, *encoded, strict=True):
                 one, two, three = separators[len(name)], separators[len(first)], separators[len(last)]
                 extend((head, one, name, two, first, three, last, b"\r\n"))
     except IndexError:

@@ -275,8 +275,8 @@ class Incoming:
     received before are parsed again, one reply at a time. In RESP3 pushes may stand between the replies, so
     they are always parsed one at a time.
 
-    If the first reply is an array, and `decoder` finds a decoder, the replies are parsed one at a time too, and
-    decoded at once: the server works on the next ones meanwhile. Then `replies` has values, as `Decoded`.
+    If the first reply is an array, and `decoder` finds a decoder, the replies are parsed one at a time too,
+    and decoded at once: the server works on the next ones meanwhile. Then `replies` has values, as `Decoded`.
     An error, or a reply that cannot be decoded, ends that: `replies` is what was received, as it came.
     """
 
@@ -318,6 +318,11 @@ class Incoming:
         self.started = True
         self._errors = self._parser.errors
         self._is_first = self.count > 1 and not self._parser.resp3 and not self._parser.has_data()
+
+    def prepare(self) -> None:
+        """Find the decoder while the server works."""
+        if self._decoder is not None:
+            self._decoder()
 
     def feed(self, data: bytes) -> None:
         if self._is_first:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -16,6 +15,7 @@ from keywright.keyspace.wires import (
     TRANSACTION,
     TRANSACTION_ONCE,
     Arguments,
+    CommandBatch,
     Decoded,
     Effect,
     Reply,
@@ -24,6 +24,7 @@ from keywright.keyspace.wires import (
     Transacted,
     Transaction,
     Wire,
+    shared_decoder,
 )
 
 if TYPE_CHECKING:
@@ -73,12 +74,13 @@ class Gather(Call[Any]):
             merged = commands[0].merged(commands, context)
             if merged is not None:
                 return self.shape((yield from merged))
-        replies = yield lowered(commands, context, sorts)
+        wires = lowered(commands, context, sorts)
+        replies = yield wires
         if type(replies) is Decoded:
             return self.shape(replies)
         if type(replies) is Sound:
             try:
-                return self.shape(decoded(commands, replies))
+                return self.shape(decoded(commands, replies, wires))
             except CodecError:
                 pass  # sealed, or wrong: reading one by one opens it, or names it
         return self.shape(
@@ -92,21 +94,15 @@ class Gather(Call[Any]):
 MERGED_FROM = 32  # below it one command each is as fast, and simpler to watch
 
 
-def decoded(commands: Sequence[Command[Any]], replies: Sound) -> list[Any]:
+def decoded(
+    commands: Sequence[Command[Any]], replies: Sound, wires: Sequence[Wire] | None = None
+) -> list[Any]:
     """Return the values of replies without errors; one shared decoder is mapped over all of them."""
-    decoders = set(map(_decoder, commands))
-    if len(decoders) == 1 and len(commands) == len(replies):
-        decode = decoders.pop()
-        many = getattr(decode, "many", None)
-        if many is not None:
-            with contextlib.suppress(Exception):  # one by one it is found what is wrong
-                values: list[Any] = many(replies)
-                return values
-        return list(map(decode, replies))
+    many = wires.shared_decoder() if type(wires) is CommandBatch else shared_decoder(commands)
+    if many is not None and len(commands) == len(replies):
+        with contextlib.suppress(Exception):  # one by one it is found what is wrong
+            return many(replies)
     return [command.decode(reply) for command, reply in zip(commands, replies, strict=True)]
-
-
-_decoder = operator.attrgetter("decode")
 
 
 def _in_step(tracks: list[Rounds[Any]], shape: Callable[[Iterable[Any]], Any]) -> Rounds[Any]:

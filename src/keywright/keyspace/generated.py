@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["for_each", "function"]
+__all__ = ["for_each", "function", "in_bulk"]
+
+T = TypeVar("T")
 
 
 def function(
@@ -25,6 +27,17 @@ def function(
 def for_each(argument: str, expression: str, scope: dict[str, Any]) -> Callable[[Sequence[Any]], list[Any]]:
     """Return the function from many arguments to the values of this expression. It may raise anything."""
     return _made(f"def quickly(many):\n    return [{expression} for {argument} in many]\n", scope)
+
+
+def in_bulk(
+    decoder: Callable[[Any], T], reply: str, expression: str, scope: dict[str, Any]
+) -> Callable[[Any], T]:
+    """Give a decoder a form for many replies, which may raise anything; see `decoded` of compositions.
+
+    `expression` is the value of one of them. It may use the names in `reply`, which is a name or a pattern.
+    """
+    decoder.many = for_each(reply, expression, scope)  # type: ignore[attr-defined]  # a function takes attributes
+    return decoder
 
 
 def _made(source: str, scope: dict[str, Any]) -> Callable[[Any], Any]:

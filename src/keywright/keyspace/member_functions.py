@@ -11,7 +11,7 @@ from itertools import groupby
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
-from keywright.keyspace.generated import function
+from keywright.keyspace.generated import function, in_bulk
 
 if TYPE_CHECKING:
     from keywright.keyspace.fields import Member, Others, Shape
@@ -146,8 +146,9 @@ def bits_reader(shape: Shape[Any], plainly: Callable[[list[int]], Any]) -> Calla
         return plainly
     items = "".join(f"item{n}, " for n in range(len(shape.members)))
     arguments = ", ".join(f"{member.attribute}=item{n}" for n, member in enumerate(shape.members))
-    lines = [f"[{items}] = reply", f"return kind({arguments})"]
-    return function("reply", lines, {"kind": shape.type}, plainly)
+    made, scope = f"kind({arguments})", {"kind": shape.type}
+    reader = function("reply", [f"[{items}] = reply", f"return {made}"], scope, plainly)
+    return in_bulk(reader, f"[{items}]", made, scope)
 
 
 def _has_plain_names(shape: Shape[Any]) -> bool:

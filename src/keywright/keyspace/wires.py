@@ -80,11 +80,12 @@ class CommandBatch(Sequence[Wire]):
     Mostly none is: the engine packs the columns, in six tenths of the time that wires take.
     """
 
-    __slots__ = ("_leads", "commands")
+    __slots__ = ("_decoders", "_leads", "commands")
 
     def __init__(self, commands: Sequence[Command[Any]], leads: Mapping[type[Key], bytes]) -> None:
         self.commands = commands
         self._leads = leads
+        self._decoders: list[ManyDecoder | None] = []
 
     def names(self, part: slice) -> list[bytes]:
         """Return the full names of the keys of a part of the commands."""
@@ -94,17 +95,17 @@ class CommandBatch(Sequence[Wire]):
             return [lead + command.key._name for command in commands]
         return [leads[(key := command.key).__class__] + key._name for command in commands]
 
-    def verbs(self, part: slice) -> list[bytes]:
-        return list(map(_verb, self.commands[part]))
+    def operations(self, part: slice) -> list[Operation]:
+        return list(map(_operation, self.commands[part]))
 
-    @property
-    def operands(self) -> Iterator[Arguments]:
-        return map(_operands, self.commands)
+    def operands(self) -> list[Arguments]:
+        return list(map(_operands, self.commands))
 
     def shared_decoder(self) -> ManyDecoder | None:
-        """Return what decodes the replies of any of the commands, if they have the same decoder."""
-        decoders = set(map(_decoder, self.commands))
-        return many_decoder(decoders.pop()) if len(decoders) == 1 else None
+        """Return what decodes the replies of any of the commands, if they have the same decoder; kept."""
+        if not self._decoders:
+            self._decoders.append(shared_decoder(self.commands))
+        return self._decoders[0]
 
     def __len__(self) -> int:
         return len(self.commands)
@@ -123,13 +124,17 @@ class CommandBatch(Sequence[Wire]):
         return _wire(command, self._leads[command.key.__class__] + command.key._name)
 
 
-def many_decoder(decode: Callable[[Reply], Any]) -> ManyDecoder:
-    """Return what decodes many replies in one call."""
+def shared_decoder(commands: Sequence[Command[Any]]) -> ManyDecoder | None:
+    """Return what decodes the replies of any of the commands, if they have the same decoder."""
+    decoders = set(map(_decoder, commands))
+    if len(decoders) > 1:
+        return None
+    decode = decoders.pop()
     many: ManyDecoder | None = getattr(decode, "many", None)
     return many or (lambda replies: list(map(decode, replies)))
 
 
-_verb = operator.attrgetter("operation.verb")
+_operation = operator.attrgetter("operation")
 _operands = operator.attrgetter("operands")
 _decoder = operator.attrgetter("decode")
 _ONLY_WIRES = frozenset([Wire])

@@ -85,23 +85,25 @@ class Bitmap(Key):
     redis_type: ClassVar[str] = "string"
     kind: ClassVar[str] = "bitmap"
     _storage = BitmapStorage
-    _bits: ClassVar[int | None] = None
+    _most_bits: ClassVar[int] = MOST_BITS
 
     def __init_subclass__(cls, *, bits: int | None = None, **options: Unpack[KeyOptions]) -> None:
         if bits is not None:
             if type(bits) is not int or not 0 < bits <= MOST_BITS:
                 remedy = f"Give bits= from 1 to {MOST_BITS:,}."
                 raise DeclarationError(cls.__name__, f"a bitmap cannot have {bits!r} bits", remedy)
-            cls._bits = bits
+            cls._most_bits = bits
         super().__init_subclass__(**options)
 
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
-        return (BitmapCodec(cls._bits),)
+        return (BitmapCodec(cls._most_bits),)
 
     def set(self, offset: int, bit: bool = True) -> Call[bool]:
         """Set a bit, or clear it. Return what it was before."""
-        return Refreshing(SET, self, (self._checked(offset), self._bit(bit)), bool)
+        if type(offset) is not int or not 0 <= offset < self._most_bits:
+            self._checked(offset)  # raises
+        return Refreshing(SET, self, (offset, 1 if bit is True else self._bit(bit)), bool)
 
     @explained
     def set_many(self, bits: Mapping[int, bool]) -> Call[dict[int, bool]]:
@@ -115,7 +117,9 @@ class Bitmap(Key):
 
     def get(self, offset: int) -> Call[bool]:
         """Return a bit; it is 0 beyond the stored bytes."""
-        return Sliding(GET, self, (self._checked(offset),), bool)
+        if type(offset) is not int or not 0 <= offset < self._most_bits:
+            self._checked(offset)  # raises
+        return Sliding(GET, self, (offset,), bool)
 
     @explained
     def get_many(self, offsets: Iterable[int]) -> Call[dict[int, bool]]:
@@ -148,9 +152,8 @@ class Bitmap(Key):
         return Sliding(FIRST, self, (self._bit(bit), _place(start), *ends), _found)
 
     def _checked(self, offset: int) -> int:
-        most = MOST_BITS if self._bits is None else self._bits
-        if type(offset) is not int or not 0 <= offset < most:
-            expected = f"an offset from 0 to {most - 1:,}"
+        if type(offset) is not int or not 0 <= offset < self._most_bits:
+            expected = f"an offset from 0 to {self._most_bits - 1:,}"
             raise ValueRefusedError(self._template.source, expected, excerpt(offset))
         return offset
 

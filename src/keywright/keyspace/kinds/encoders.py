@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from keywright.errors import DeclarationError, ValueRefusedError
 from keywright.keyspace.codecs import Codec, CodecError
-from keywright.keyspace.generated import for_each, function
+from keywright.keyspace.generated import function, in_bulk
 from keywright.keyspace.wires import Reply
 
 if TYPE_CHECKING:
@@ -67,15 +67,7 @@ def or_else(absent: D, codec: Codec[T]) -> Callable[[Reply], T | D]:
 
     expression = f"absent if data is None else {codec.decoding('data', 'decode')}"
     scope = {"absent": absent, "decode": codec.quick_decode or decode}
-    return _in_bulk(function("data", [f"return {expression}"], scope, decoded), "data", expression, scope)
-
-
-def _in_bulk(
-    decoder: Callable[[Reply], T], reply: str, expression: str, scope: dict[str, Any]
-) -> Callable[[Reply], T]:
-    """Give a decoder a form for many replies, which may raise anything; see `decoded` of compositions."""
-    decoder.many = for_each(reply, expression, scope)  # type: ignore[attr-defined]  # a function takes attributes
-    return decoder
+    return in_bulk(function("data", [f"return {expression}"], scope, decoded), "data", expression, scope)
 
 
 def each(decode: Callable[[Any], T]) -> Callable[[Reply], list[T]]:
@@ -89,7 +81,7 @@ def items(codec: Codec[T]) -> Callable[[Reply], list[T]]:
     """Return a decoder of a list of values."""
     item, scope = codec.decoding("item", "decode"), {"decode": codec.quick_decode or codec.decode}
     decoder = function("reply", [f"return [{item} for item in reply]"], scope, each(codec.decode))
-    return _in_bulk(decoder, "reply", f"[{item} for item in reply]", scope)
+    return in_bulk(decoder, "reply", f"[{item} for item in reply]", scope)
 
 
 def unique(codec: Codec[T]) -> Callable[[Reply], set[T]]:
@@ -102,7 +94,7 @@ def unique(codec: Codec[T]) -> Callable[[Reply], set[T]]:
         return decoded
     item, scope = codec.decoding("item", "decode"), {"decode": codec.quick_decode}
     decoder = function("reply", [f"return {{{item} for item in reply}}"], scope, decoded)
-    return _in_bulk(decoder, "reply", f"{{{item} for item in reply}}", scope)
+    return in_bulk(decoder, "reply", f"{{{item} for item in reply}}", scope)
 
 
 def paired(first: Codec[Any], second: Codec[T]) -> Callable[[Reply], dict[Any, T]]:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 from keywright.errors import ValueRefusedError, excerpt
 from keywright.keyspace.call import Call, Ready, Refreshing, Sliding
 from keywright.keyspace.codecs import Codec, CodecError, codec_of
+from keywright.keyspace.generated import in_bulk
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, encoder, items
 from keywright.keyspace.kinds.scores import Score
@@ -201,7 +202,7 @@ class Geo(Key, Generic[M]):
     def _placed(self, point: Any) -> tuple[float, float]:
         longitude, latitude = point if isinstance(point, Point) else (inf, inf)
         numbers = type(longitude) in _NUMBERS and type(latitude) in _NUMBERS
-        if not (numbers and abs(longitude) <= 180 and abs(latitude) <= HIGHEST_LATITUDE):
+        if not (numbers and -180 <= longitude <= 180 and -HIGHEST_LATITUDE <= latitude <= HIGHEST_LATITUDE):
             expected = f"a Point with a longitude within ±180 and a latitude within ±{HIGHEST_LATITUDE}"
             raise ValueRefusedError(self._template.source, expected, excerpt(point))
         return longitude, latitude
@@ -222,9 +223,16 @@ def _point(reply: Reply) -> Point | None:
     return None if reply is None else _new_point((float(reply[0]), float(reply[1])))
 
 
-def _first_point(reply: Reply) -> Point | None:
-    found = reply[0]
-    return None if found is None else _new_point((float(found[0]), float(found[1])))
+def _first_plainly(reply: Reply) -> Point | None:
+    return _point(reply[0])
+
+
+_first_point = in_bulk(
+    _first_plainly,
+    "[found]",
+    "None if found is None else new(Point, (float(found[0]), float(found[1])))",
+    {"new": tuple.__new__, "Point": Point},
+)
 
 
 def _metres(reply: Reply) -> float | None:

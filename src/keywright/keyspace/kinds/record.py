@@ -17,6 +17,7 @@ from keywright.keyspace.composition import gather_list
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.field_expiry import FieldCommand, FieldExpiry, changed, declared, ttls_of
 from keywright.keyspace.fields import FieldSet, Member, Others, Shape, Union
+from keywright.keyspace.generated import in_bulk
 from keywright.keyspace.key import Key, KeyOptions, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import encoder
 from keywright.keyspace.layouts import Ask, pairs
@@ -151,7 +152,9 @@ class Record(Key, Generic[S]):
                 )
             return tuple(codec for shape in shapes for codec in shape.codecs)
         cls._fields = FieldSet.of(cls, type_arguments(cls, Record)[0])
-        cls._decode_fields = staticmethod(_optional_record(cls._fields))
+        scope = {"unflatten": cls._fields.unflatten}
+        decode = in_bulk(_optional_record(cls._fields), "reply", "unflatten(reply) if reply else None", scope)
+        cls._decode_fields = staticmethod(decode)
         return cls._fields.codecs
 
     @classmethod
