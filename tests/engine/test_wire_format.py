@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import hiredis
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keywright.engine.packed_commands import ROWS_A_CHUNK
 from keywright.engine.wire_format import Packed
 from keywright.keyspace.call import Command, as_is
 from keywright.keyspace.wires import (
@@ -16,6 +18,7 @@ from keywright.keyspace.wires import (
     CommandBatch,
     Effect,
     Operation,
+    ReplacementBatch,
     Transaction,
     Wire,
 )
@@ -83,6 +86,40 @@ def test_commands_that_are_not_made_into_wires_are_packed_as_their_wires(
     place = data.draw(st.integers(0, len(batch) - 1))
     assert made[place].arguments == wires[place].arguments
     assert [each.name for each in made[place:]] == [each.name for each in wires[place:]]
+
+
+@given(batches())
+def test_replacements_are_packed_as_their_transactions(batch: list[Any]) -> None:
+    operation = Operation("verb", b"VERB", Effect.READ)
+    commands: list[Any] = [
+        Command(operation, Named(name), tuple(operands), as_is)  # type: ignore[arg-type]
+        for _, name, *operands in batch
+    ]
+    made = ReplacementBatch(commands, {Named: b"lead:"})  # type: ignore[dict-item]
+    wires = list(made)
+    assert [wire.arguments for wire in wires] == [
+        ((b"UNLINK", b"lead:" + n), (b"VERB", b"lead:" + n, *rest)) for _, n, *rest in batch
+    ]
+    assert Packed(made).buffer == Packed(wires).buffer
+    assert Packed(made).count == 4 * len(batch)
+    assert Packed(made, asking=True).buffer == Packed(wires, asking=True).buffer
+
+
+@pytest.mark.parametrize("rows", [ROWS_A_CHUNK, ROWS_A_CHUNK + 1, 3 * ROWS_A_CHUNK])
+@pytest.mark.parametrize("width", [0, 1, 2, 5])
+@pytest.mark.parametrize("kind", [CommandBatch, ReplacementBatch])
+def test_a_large_batch_is_packed_in_parts(kind: type[CommandBatch], width: int, rows: int) -> None:
+    operation = Operation("verb", b"VERB", Effect.READ)
+    commands: list[Any] = [
+        Command(operation, Named(b"%d" % n), tuple(b"x" * n for _ in range(width)), as_is)  # type: ignore[arg-type]
+        for n in range(rows)
+    ]
+    made = kind(commands, {Named: b"lead:"})  # type: ignore[dict-item]
+    chunks, size = Packed(made).sized_chunks()
+    parts = list(chunks)
+    assert len(parts) == -(-rows // ROWS_A_CHUNK)
+    assert b"".join(parts) == Packed(list(made)).buffer
+    assert size == pytest.approx(sum(map(len, parts)), rel=0.5)
 
 
 @given(batches(), batches())

@@ -360,7 +360,8 @@ class AsyncDatabase:
             if self._queue and not self._flush_due:
                 self._flush()
 
-        connection.post(chunks, packed.count, self.settings.timeout_seconds, answered, packed.decoder)
+        decoder = None if self._observers else packed.decoder  # they count the bytes of replies
+        connection.post(chunks, packed.count, self.settings.timeout_seconds, answered, decoder)
 
     async def _from_the_start(self, wires: Sequence[Wire], *, alone: bool = False) -> Delivery:
         await self._routes()

@@ -323,7 +323,8 @@ class Database:
         self, shipment: Shipment, pool: ConnectionPool, connection: Any, packed: Packed, delivery: Delivery
     ) -> None:
         try:
-            raw, errors = connection.collect(packed.count, delivery.reply_seconds(packed), packed.decoder)
+            decoder = None if self._observers else packed.decoder  # they count the bytes of replies
+            raw, errors = connection.collect(packed.count, delivery.reply_seconds(packed), decoder)
         except BrokenConnectionError as broken:
             self._broken(shipment, pool, connection, packed, delivery, broken)
             return

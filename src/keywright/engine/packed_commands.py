@@ -10,19 +10,20 @@ from typing import Any
 import hiredis
 
 from keywright.engine.columns import are_worth_it, packed_columns
-from keywright.keyspace.wires import Arguments, CommandBatch
+from keywright.keyspace.wires import REPLACE, Arguments, CommandBatch
 
-__all__ = ["Rows", "joined", "pack_command"]
+__all__ = ["ReplacementRows", "Rows", "joined", "pack_command"]
 
 # hiredis declares a tuple of one element; it takes any number.
 pack_command: Callable[[tuple[Any, ...]], bytes] = hiredis.pack_command
 
 # The server works on these commands while the next are packed.
 ROWS_A_CHUNK = 250
-FRAME_BYTES = 30
-"""What a command has beside its name and its operands, about."""
 NUMBER_BYTES = 8
 SAMPLED_NAMES = 100
+
+
+MULTI, EXEC = b"MULTI", b"EXEC"
 
 
 class _Heads(dict[bytes, bytes]):
@@ -38,7 +39,7 @@ class _Heads(dict[bytes, bytes]):
 
 # By the number of operands.
 _HEADS = _HEADS_OF_2, _HEADS_OF_3, _HEADS_OF_4, _HEADS_OF_5 = _Heads(2), _Heads(3), _Heads(4), _Heads(5)
-_COMMANDS_OF_1 = {verb: pack_command((verb,)) for verb in (b"MULTI", b"EXEC", b"ASKING")}
+_COMMANDS_OF_1 = {verb: pack_command((verb,)) for verb in (MULTI, EXEC, b"ASKING")}
 _SEPARATORS = [b"\r\n$%d\r\n" % length for length in range(4096)]
 
 
@@ -49,6 +50,10 @@ class Rows:
     """
 
     __slots__ = ("_batch", "_columns", "_operands")
+    frame_bytes = 30
+    """What is written beside names and operands, about."""
+    names_each = 1
+    """How many times a name is written."""
 
     def __init__(self, batch: CommandBatch) -> None:
         self._batch = batch
@@ -69,7 +74,8 @@ class Rows:
         count = len(self._batch)
         names = self._batch.names(slice(None, None, count // SAMPLED_NAMES + 1))
         columns = self._operands if self._columns is None else self._columns
-        return sum(map(len, names)) * count // len(names) + FRAME_BYTES * count + sum(map(_size, columns))
+        of_names = sum(map(len, names)) * count // len(names) * self.names_each
+        return of_names + self.frame_bytes * count + sum(map(_size, columns))
 
     def chunks(self) -> Iterator[bytes]:
         for start in range(0, len(self._batch), ROWS_A_CHUNK):
@@ -93,6 +99,28 @@ def _columns_of(width: int, rows: Sequence[Arguments]) -> list[Sequence[Any]]:
     if width > 2:
         return list(zip(*rows, strict=True))
     return [list(map(itemgetter(place), rows)) for place in range(width)]  # zip makes an iterator of each
+
+
+class ReplacementRows(Rows):
+    """A batch of transactions, each of which deletes a key and writes it."""
+
+    __slots__ = ()
+    frame_bytes = 80
+    names_each = 2
+
+    def pieces(self, part: slice = slice(None)) -> list[bytes]:
+        names = self._batch.names(part)
+        verb, rows = self._batch.commands[0].operation.verb, len(names)
+        if self._columns is not None:
+            columns = [column[part] for column in self._columns]
+            removals, writes = [[REPLACE.verb] * rows, names], [[verb] * rows, names, *columns]
+            pieces = packed_columns([[MULTI] * rows], removals, writes, [[EXEC] * rows])
+            if pieces is not None:
+                return pieces
+        framed: list[tuple[bytes, Any, Arguments | None]] = []
+        for name, operands in zip(names, self._operands[part], strict=True):
+            framed += (MULTI, b"", None), (REPLACE.verb, name, ()), (verb, name, operands), (EXEC, b"", None)
+        return joined(*zip(*framed, strict=True))
 
 
 LONGEST_NUMBER = 2**64

@@ -10,13 +10,14 @@ from typing import Any
 import hiredis
 
 from keywright.engine.columns import are_worth_it, columns_of, packed_alike, packed_columns
-from keywright.engine.packed_commands import Rows, joined, pack_command
+from keywright.engine.packed_commands import ReplacementRows, Rows, joined, pack_command
 from keywright.engine.resp3 import in_resp2
 from keywright.keyspace.wires import (
     Arguments,
     CommandBatch,
     Decoded,
     ManyDecoder,
+    ReplacementBatch,
     Reply,
     Sound,
     Transacted,
@@ -62,6 +63,8 @@ class ErrorReply(Exception):  # noqa: N818  # a reply, not a fault of ours
         return str(self).split(" ", 1)[0]
 
 
+# Of MULTI, the two commands, and EXEC.
+REPLACEMENT_REPLIES = 4
 # About 80 KB of a large batch.
 PIECES_A_CHUNK = 1000
 
@@ -85,8 +88,11 @@ class Packed:
         self._pieces: list[bytes] = []
         # Commands that are packed while the first of them are sent.
         self._rows: Rows | None = None
-        if type(wires) is CommandBatch and not asking:
-            rows, self.count = Rows(wires), len(wires)
+        if isinstance(wires, CommandBatch) and not asking:
+            replacing = type(wires) is ReplacementBatch
+            self._size = REPLACEMENT_REPLIES if replacing else 0
+            rows = ReplacementRows(wires) if replacing else Rows(wires)
+            self.count = len(wires) * (self._size or 1)
             if rows.are_sendable():
                 self._rows = rows
             else:
@@ -371,7 +377,7 @@ class Incoming:
                 self.replies += decode(fresh)
                 return
         self._decode = None
-        self.replies = self._received_again()
+        self.replies, self._received = self._received_again(), []
 
     def _received_again(self) -> list[Reply]:
         replies: list[Reply] = []

@@ -19,6 +19,7 @@ from keywright.keyspace.codecs import CodecError, Plaintext, SealRefused
 from keywright.keyspace.wires import (
     PAUSE,
     REPLACE,
+    REPLACED,
     TIME,
     TRANSACTION,
     TRANSACTION_ONCE,
@@ -26,6 +27,7 @@ from keywright.keyspace.wires import (
     CommandBatch,
     Effect,
     Operation,
+    ReplacementBatch,
     Reply,
     Resting,
     Rounds,
@@ -84,7 +86,12 @@ def lowered(
     """Return the wires of commands of these sorts, as a batch if they need neither seals nor expiries."""
     if sorts == {Replacing}:
         writes: list[Command[Any]] = [command.write for command in commands]  # type: ignore[attr-defined]  # it has
-        return [replaced(wire) for wire in lowered(writes, context, set(map(type, writes)))]
+        wires = lowered(writes, context, set(map(type, writes)))
+        operation = writes[0].operation
+        alike = operation.script is None and all(write.operation is operation for write in writes)
+        if alike and type(wires) is CommandBatch:
+            return ReplacementBatch(writes, wires.leads)
+        return [replaced(wire) for wire in wires]
     kinds: set[type[Key]] = {command.key.__class__ for command in commands}
     if context.overrides or not (
         all(hasattr(sort.lower, "is_plain") for sort in sorts)
@@ -357,9 +364,6 @@ def patient(wire: Wire) -> Wire:
     if not wire.operation.blocking:
         return wire
     return Waiting(wire.arguments, wire.name, wire.operation, wire.source)
-
-
-REPLACED = _outer(REPLACE)
 
 
 def replaced(write: Wire) -> Wire:

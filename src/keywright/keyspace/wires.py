@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -80,16 +80,17 @@ class CommandBatch(Sequence[Wire]):
     Mostly none is: the engine packs the columns, in six tenths of the time that wires take.
     """
 
-    __slots__ = ("_decoders", "_leads", "commands")
+    __slots__ = ("_decoders", "commands", "leads")
+    sorts: ClassVar[Set[type[Wire]]] = frozenset([Wire])
 
     def __init__(self, commands: Sequence[Command[Any]], leads: Mapping[type[Key], bytes]) -> None:
         self.commands = commands
-        self._leads = leads
+        self.leads = leads
         self._decoders: list[ManyDecoder | None] = []
 
     def names(self, part: slice) -> list[bytes]:
         """Return the full names of the keys of a part of the commands."""
-        leads, commands = self._leads, self.commands[part]
+        leads, commands = self.leads, self.commands[part]
         if len(leads) == 1:
             (lead,) = leads.values()
             return [lead + command.key._name for command in commands]
@@ -111,7 +112,7 @@ class CommandBatch(Sequence[Wire]):
         return len(self.commands)
 
     def __iter__(self) -> Iterator[Wire]:
-        return map(_wire, self.commands, self.names(slice(None)))
+        return map(self._wire, self.commands, self.names(slice(None)))
 
     @overload
     def __getitem__(self, index: int) -> Wire: ...
@@ -119,9 +120,26 @@ class CommandBatch(Sequence[Wire]):
     def __getitem__(self, index: slice) -> list[Wire]: ...
     def __getitem__(self, index: int | slice) -> Wire | list[Wire]:
         if isinstance(index, slice):
-            return list(map(_wire, self.commands[index], self.names(index)))
+            return list(map(self._wire, self.commands[index], self.names(index)))
         command = self.commands[index]
-        return _wire(command, self._leads[command.key.__class__] + command.key._name)
+        return self._wire(command, self.leads[command.key.__class__] + command.key._name)
+
+    @staticmethod
+    def _wire(command: Command[Any], name: bytes) -> Wire:
+        operation = command.operation
+        return Wire((operation.verb, name, *command.operands), name, operation, command.key.__class__)
+
+
+class ReplacementBatch(CommandBatch):
+    """Writes of one operation, each in a transaction that deletes the key before."""
+
+    __slots__ = ()
+    sorts = frozenset([Transaction])
+
+    @staticmethod
+    def _wire(command: Command[Any], name: bytes) -> Wire:
+        write = command.operation.verb, name, *command.operands
+        return Transaction(((REPLACE.verb, name), write), name, REPLACED, command.key.__class__)
 
 
 def shared_decoder(commands: Sequence[Command[Any]]) -> ManyDecoder | None:
@@ -137,17 +155,11 @@ def shared_decoder(commands: Sequence[Command[Any]]) -> ManyDecoder | None:
 _operation = operator.attrgetter("operation")
 _operands = operator.attrgetter("operands")
 _decoder = operator.attrgetter("decode")
-_ONLY_WIRES = frozenset([Wire])
-
-
-def _wire(command: Command[Any], name: bytes) -> Wire:
-    operation = command.operation
-    return Wire((operation.verb, name, *command.operands), name, operation, command.key.__class__)
 
 
 def sorts_of(wires: Sequence[Wire]) -> Set[type[Wire]]:
     """Return the classes of wires."""
-    return _ONLY_WIRES if type(wires) is CommandBatch else set(map(type, wires))
+    return wires.sorts if isinstance(wires, CommandBatch) else set(map(type, wires))
 
 
 Rounds: TypeAlias = Generator[Sequence[Wire], list[Reply], T]
@@ -155,6 +167,7 @@ Rounds: TypeAlias = Generator[Sequence[Wire], list[Reply], T]
 TRANSACTION = Operation("atomic", b"MULTI", Effect.REPEATABLE)
 TRANSACTION_ONCE = Operation("atomic", b"MULTI", Effect.ONCE)
 REPLACE = Operation("replace", b"UNLINK", Effect.REPEATABLE)
+REPLACED = TRANSACTION._replace(name=REPLACE.name)
 TIME = Operation("time", b"TIME", Effect.READ)
 PAUSE = Operation("pause", b"", Effect.READ)
 
