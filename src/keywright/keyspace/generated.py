@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any, TypeVar
 
-__all__ = ["for_each", "function", "in_bulk"]
+__all__ = ["collector", "for_each", "function", "in_bulk"]
 
 T = TypeVar("T")
 
 
 def function(
-    argument: str, lines: Iterable[str], scope: dict[str, Any], plainly: Callable[[Any], Any]
-) -> Callable[[Any], Any]:
+    arguments: str, lines: Iterable[str], scope: dict[str, Any], plainly: Callable[..., Any]
+) -> Callable[..., Any]:
     """Return the function with this body. Where it raises, `plainly`, which does the same, reports why."""
     body = "\n        ".join(lines)
     source = (
-        f"def quickly({argument}):\n    try:\n        {body}\n    except Exception:\n        pass\n"
-        f"    return plainly({argument})\n"
+        f"def quickly({arguments}):\n    try:\n        {body}\n    except Exception:\n        pass\n"
+        f"    return plainly({arguments})\n"
     )
     return _made(source, {**scope, "plainly": plainly})
 
@@ -27,6 +27,17 @@ def function(
 def for_each(argument: str, expression: str, scope: dict[str, Any]) -> Callable[[Sequence[Any]], list[Any]]:
     """Return the function from many arguments to the values of this expression. It may raise anything."""
     return _made(f"def quickly(many):\n    return [{expression} for {argument} in many]\n", scope)
+
+
+def collector(
+    argument: str, lines: Iterable[str], scope: dict[str, Any]
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return the function that runs these lines for each of many arguments, and returns what they `found`."""
+    body = "\n        ".join(lines)
+    source = (
+        f"def quickly(many):\n    found = []\n    for {argument} in many:\n        {body}\n    return found\n"
+    )
+    return _made(source, scope)
 
 
 def in_bulk(
@@ -40,11 +51,11 @@ def in_bulk(
     return decoder
 
 
-def _made(source: str, scope: dict[str, Any]) -> Callable[[Any], Any]:
+def _made(source: str, scope: dict[str, Any]) -> Callable[..., Any]:
     # With the name of a module, so that what it raises is not blamed on a function of the caller.
     names = {**scope, "__name__": __name__}
     exec(_compiled(source), names)
-    made: Callable[[Any], Any] = names["quickly"]
+    made: Callable[..., Any] = names["quickly"]
     return made
 
 

@@ -11,13 +11,13 @@ from itertools import groupby
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
-from keywright.keyspace.generated import function, in_bulk
+from keywright.keyspace.generated import collector, for_each, function, in_bulk
 
 if TYPE_CHECKING:
     from keywright.keyspace.fields import Member, Others, Shape
     from keywright.keyspace.kinds.bit_fields import Bits
 
-__all__ = ["bits_reader", "bits_writer", "entries_reader", "flat_reader", "flat_writer"]
+__all__ = ["bits_reader", "bits_writer", "entries_reader", "flat_reader", "flat_writer", "records_reader"]
 
 
 def flat_writer(shape: Shape[Any]) -> Callable[[Any], tuple[bytes, ...]]:
@@ -32,13 +32,15 @@ def flat_writer(shape: Shape[Any]) -> Callable[[Any], tuple[bytes, ...]]:
             f"encode{n}": each.codec.quick_encode or each.codec.encode for n, each in enumerate(shape.members)
         },
     }
-    lines = ["if not isinstance(value, kind): raise TypeError", "stored = ()"]
+    lines = ["if not isinstance(value, kind): raise TypeError"]
+    if not (shape.members and shape.members[0].required):
+        lines.append("stored = ()")
     for required, together in groupby(enumerate(shape.members), key=lambda each: each[1].required):
         if required:
             written = list(together)
             lines += [f"item{n} = value.{member.attribute}" for n, member in written]
             parts = (f"name{n}, {member.codec.encoding(f'item{n}', f'encode{n}')}" for n, member in written)
-            lines.append(f"stored += ({', '.join(parts)})")
+            lines.append(f"stored {'=' if written[0][0] == 0 else '+='} ({', '.join(parts)},)")
             continue
         for n, member in together:
             absent = "item is None or item is False" if member.is_flag else "item is None"
@@ -82,6 +84,17 @@ def flat_reader(shape: Shape[Any]) -> Callable[[list[bytes]], Any]:
         f"return make({', '.join(arguments)})",
     ]
     return function("reply", lines, scope, shape.unflatten_plainly)
+
+
+def records_reader(shape: Shape[Any]) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return the function from many replies, each names and bytes, to the values; None for an empty one."""
+    scope = {**_scope(shape), "unflatten": shape.unflatten}
+    missing = "found.append(unflatten(reply) if reply else None)"
+    if shape.others or not _has_plain_names(shape):
+        return for_each("reply", "unflatten(reply) if reply else None", scope)
+    in_order = _in_order(shape, "reply", "    value =")
+    lines = ["if reply[::2] == names:", *in_order, "    found.append(value)", f"else: {missing}"]
+    return collector("reply", lines, scope)
 
 
 def entries_reader(

@@ -40,6 +40,23 @@ def encoder(cls: type[Any], codec: Codec[T]) -> Callable[[T], bytes]:
     return function("value", [f"return {line}"], scope, encoded)
 
 
+def pair_encoder(
+    cls: type[Any], first: Codec[Any], second: Codec[T]
+) -> Callable[[Any, T], tuple[bytes, bytes]]:
+    """Return the encoder of a field and its value."""
+    encode_first, encode_second = encoder(cls, first), encoder(cls, second)
+
+    def encoded(field: Any, value: T) -> tuple[bytes, bytes]:
+        return encode_first(field), encode_second(value)
+
+    line = f"return {first.encoding('field', 'encode_first')}, {second.encoding('value', 'encode_second')}"
+    scope = {
+        "encode_first": first.quick_encode or first.encode,
+        "encode_second": second.quick_encode or second.encode,
+    }
+    return function("field, value", [line], scope, encoded)
+
+
 def many_encoder(cls: type[Key], codec: Codec[T]) -> Callable[[Sequence[T]], list[bytes]]:
     """Return the encoder of many values; it encodes them one by one only to find the invalid one."""
     encode_many, encode = codec.encode_many, encoder(cls, codec)

@@ -14,7 +14,15 @@ from keywright.keyspace.composition import atomic
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.field_expiry import FieldCommand, changed, declared, ttls_of
 from keywright.keyspace.key import Key, KeyOptions, Unbound, type_arguments
-from keywright.keyspace.kinds.encoders import comparable, encoder, items, optional, paired, sealed_pairs
+from keywright.keyspace.kinds.encoders import (
+    comparable,
+    encoder,
+    items,
+    optional,
+    pair_encoder,
+    paired,
+    sealed_pairs,
+)
 from keywright.keyspace.layouts import Ask, pairs
 from keywright.keyspace.misuse import explained
 from keywright.keyspace.storage import EntryPart, Storage, StoredEntry
@@ -102,6 +110,7 @@ class Map(Key, Generic[F, V]):
     _value: ClassVar[Codec[Any]]
     _encode_field: ClassVar[Unbound]
     _encode_value: ClassVar[Unbound]
+    _encode_pair: ClassVar[Unbound]
     _decode_value: ClassVar[Unbound]
     _decode_pairs: ClassVar[Unbound]
 
@@ -117,6 +126,7 @@ class Map(Key, Generic[F, V]):
         cls._field, cls._value = comparable(cls, codec_of(field)), codec_of(value)
         cls._encode_field = staticmethod(encoder(cls, cls._field))
         cls._encode_value = staticmethod(encoder(cls, cls._value))
+        cls._encode_pair = staticmethod(pair_encoder(cls, cls._field, cls._value))
         cls._decode_value = staticmethod(optional(cls._value))
         pair = sealed_pairs if cls._value.sealed else paired
         cls._decode_pairs = staticmethod(pair(cls._field, cls._value))
@@ -178,7 +188,7 @@ class Map(Key, Generic[F, V]):
         """Write one field. Return whether it is new."""
         if self._sealed:
             return Refreshing(PUT, self, self._pair(field, value), bool)
-        return Refreshing(PUT, self, (self._encode_field(field), self._encode_value(value)), bool)
+        return Refreshing(PUT, self, self._encode_pair(field, value), bool)
 
     @explained
     def put_many(self, entries: Mapping[F, V]) -> Call[int]:

@@ -17,10 +17,10 @@ from keywright.keyspace.composition import gather_list
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.field_expiry import FieldCommand, FieldExpiry, changed, declared, ttls_of
 from keywright.keyspace.fields import FieldSet, Member, Others, Shape, Union
-from keywright.keyspace.generated import in_bulk
 from keywright.keyspace.key import Key, KeyOptions, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import encoder
 from keywright.keyspace.layouts import Ask, pairs
+from keywright.keyspace.member_functions import records_reader
 from keywright.keyspace.misuse import explained
 from keywright.keyspace.storage import Case, Storage, StoredEntry, member_entry, undeclared_names
 from keywright.keyspace.versions.codecs import members_recoded
@@ -152,8 +152,9 @@ class Record(Key, Generic[S]):
                 )
             return tuple(codec for shape in shapes for codec in shape.codecs)
         cls._fields = FieldSet.of(cls, type_arguments(cls, Record)[0])
-        scope = {"unflatten": cls._fields.unflatten}
-        decode = in_bulk(_optional_record(cls._fields), "reply", "unflatten(reply) if reply else None", scope)
+        decode = _optional_record(cls._fields)
+        if isinstance(cls._fields, Shape):
+            decode.many = records_reader(cls._fields)  # type: ignore[attr-defined]  # a function takes attributes
         cls._decode_fields = staticmethod(decode)
         return cls._fields.codecs
 
