@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines import Engine, Group, Queue, Tally
+from engines import Engine, Group, Number, Queue, Tally
 from keywright import Keyspace, List, gather_list
 from keywright.engine.telemetry import RoundTrip
 from keywright.engine.wire_format import ErrorReply, Incoming, Parser
@@ -90,6 +90,22 @@ def test_a_batch_that_is_cut_among_its_replies_is_read_again(
     _fill(engine)
     proxy.cut_before_reply(place)
     assert _read(engine) == EXPECTED
+
+
+NAMES = [f"n{n}" for n in range(5 * MANY)]
+
+
+def test_many_values_are_returned_in_the_order_of_their_names(engine: Engine) -> None:
+    engine.run(Number.set_many((name, n) for n, name in enumerate(NAMES) if n % 2))
+    assert engine.run(Number.get_many(NAMES)) == [n if n % 2 else None for n in range(len(NAMES))]
+
+
+@pytest.mark.parametrize("place", [0, 1, 3_000, len(NAMES) - 1])
+def test_one_of_many_values_that_is_malformed_is_named(engine: Engine, raw: Raw, place: int) -> None:
+    engine.run(Number.set_many((name, n) for n, name in enumerate(NAMES)))
+    raw("SET", f"number:n{place}", "no number")
+    with pytest.raises(StoredDataError, match=rf"number:n{place}\b"):
+        engine.run(Number.get_many(NAMES))
 
 
 def test_an_observer_learns_how_many_bytes_came(open_engine: OpenEngine, redis_url: str) -> None:

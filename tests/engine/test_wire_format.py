@@ -122,6 +122,17 @@ def test_a_large_batch_is_packed_in_parts(kind: type[CommandBatch], width: int, 
     assert size == pytest.approx(sum(map(len, parts)), rel=0.5)
 
 
+@pytest.mark.parametrize("odd", [b"x", b"x" * 5000, "text", 7, 10**30])
+@pytest.mark.parametrize("lengths", [(100,), (64, 1500), (3000, 3000, 70), (100, 3)])
+def test_long_commands_are_packed_as_by_hiredis(lengths: tuple[int, ...], odd: Any) -> None:
+    batch = [(b"MGET", *(b"%d" % n for n in range(length - 2)), odd) for length in lengths]
+    wires = [Wire(each, b"", TIME, None) for each in batch]
+    chunks, size = Packed(wires).sized_chunks()
+    whole = b"".join(chunks)
+    assert whole == Packed(wires).buffer == packed(*batch)
+    assert size == pytest.approx(len(whole), rel=0.5)
+
+
 @given(batches(), batches())
 def test_transactions_are_packed_as_by_hiredis(first: list[Any], second: list[Any]) -> None:
     together = list(zip(first, second, strict=False))

@@ -10,12 +10,21 @@ from typing import Any
 import hiredis
 
 from keywright.engine.columns import are_worth_it, columns_of, packed_alike, packed_columns
-from keywright.engine.packed_commands import ReplacementRows, Rows, joined, pack_command
+from keywright.engine.packed_commands import (
+    LONG,
+    LongCommands,
+    ReplacementRows,
+    Rows,
+    joined,
+    joined_in_parts,
+    pack_command,
+)
 from keywright.engine.resp3 import in_resp2
 from keywright.keyspace.wires import (
     Arguments,
     CommandBatch,
     Decoded,
+    DecodedAlong,
     ManyDecoder,
     ReplacementBatch,
     Reply,
@@ -65,8 +74,6 @@ class ErrorReply(Exception):  # noqa: N818  # a reply, not a fault of ours
 
 # Of MULTI, the two commands, and EXEC.
 REPLACEMENT_REPLIES = 4
-# About 80 KB of a large batch.
-PIECES_A_CHUNK = 1000
 
 
 class Packed:
@@ -87,7 +94,7 @@ class Packed:
         self._size = 0
         self._pieces: list[bytes] = []
         # Commands that are packed while the first of them are sent.
-        self._rows: Rows | None = None
+        self._rows: Rows | LongCommands | None = None
         if isinstance(wires, CommandBatch) and not asking:
             replacing = type(wires) is ReplacementBatch
             self._size = REPLACEMENT_REPLIES if replacing else 0
@@ -97,6 +104,8 @@ class Packed:
                 self._rows = rows
             else:
                 self._pieces = rows.pieces()
+        elif self.plain and (long := _long_commands(wires)) and long.are_sendable():
+            self._rows, self.count = long, len(wires)
         elif sorts == {Transaction} and not asking and (alike := _pieces_of_transactions(wires)):
             self._size = len(wires[0].arguments) + 2
             self._pieces, self.count = alike, len(wires) * self._size
@@ -122,26 +131,17 @@ class Packed:
         return [buffer], len(buffer)
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the batch in chunks, so that the server reads the first while the next is joined, or packed.
-
-        `join` needs 80 bytes per piece, so with thousands of them it also stays in memory already allocated.
-        """
-        rows, pieces = self._rows, self._pieces
-        if rows is not None:
-            yield from rows.chunks()
-            if not pieces:
-                return
-        if len(pieces) <= PIECES_A_CHUNK:
-            yield b"".join(pieces)
-            return
-        for start in range(0, len(pieces), PIECES_A_CHUNK):
-            yield b"".join(pieces[start : start + PIECES_A_CHUNK])
+        """Yield the batch in chunks, so that the server reads the first while the next is packed."""
+        if self._rows is not None:
+            yield from self._rows.chunks()
+        if self._pieces or self._rows is None:
+            yield from joined_in_parts(self._pieces)
 
     @property
     def decoder(self) -> Callable[[], ManyDecoder | None] | None:
         """Return what finds the decoder with which replies may be decoded while they are received, if any."""
         batch = self.wires if self.plain and not self.resp3 else None
-        return batch.shared_decoder if type(batch) is CommandBatch else None
+        return batch.shared_decoder if isinstance(batch, CommandBatch | DecodedAlong) else None
 
     def is_sound(self, replies: Sequence[Reply]) -> bool:
         """Return whether no transaction failed as a whole, where the server sent no error."""
@@ -175,6 +175,13 @@ class Packed:
                 replies.append(in_resp2(answers[0], wire.arguments[0]) if self.resp3 else answers[0])
             place += size
         return replies
+
+
+def _long_commands(wires: Sequence[Wire]) -> LongCommands | None:
+    """Return wires as commands of many arguments, if all are, and there are several."""
+    if len(wires) < 2 or not all(len(wire.arguments) >= LONG for wire in wires):
+        return None
+    return LongCommands([wire.arguments for wire in wires])
 
 
 def _pieces_of_transactions(transactions: Sequence[Wire]) -> list[bytes] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, overload
 
 import msgspec
@@ -140,6 +140,17 @@ class ReplacementBatch(CommandBatch):
     def _wire(command: Command[Any], name: bytes) -> Wire:
         write = command.operation.verb, name, *command.operands
         return Transaction(((REPLACE.verb, name), write), name, REPLACED, command.key.__class__)
+
+
+class DecodedAlong(list[Wire]):
+    """Commands whose replies are arrays that one function decodes, each while the next is on its way."""
+
+    def __init__(self, wires: Iterable[Wire], decode: Callable[[Reply], Any]) -> None:
+        super().__init__(wires)
+        self._decode = decode
+
+    def shared_decoder(self) -> ManyDecoder | None:
+        return lambda replies: list(map(self._decode, replies))
 
 
 def shared_decoder(commands: Sequence[Command[Any]]) -> ManyDecoder | None:

@@ -9,7 +9,7 @@ from keywright.errors import KeywrightError, SealError, StoredDataError, WrongTy
 from keywright.keyspace.call import Call
 from keywright.keyspace.codecs import Codec, CodecError, SealRefused
 from keywright.keyspace.slots import slot_of
-from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
+from keywright.keyspace.wires import Decoded, DecodedAlong, Effect, Operation, Reply, Rounds, Wire
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
@@ -21,6 +21,9 @@ T = TypeVar("T")
 GET_MANY = Operation("get_many", b"MGET", Effect.READ)
 GET = Operation("get_many", b"GET", Effect.READ)
 GET_RENEWING = Operation("get_many", b"GETEX", Effect.REPEATABLE)
+
+# Of one MGET: values are decoded while the server works on the next one.
+LEAST_NAMES, MOST_NAMES = 256, 1024
 
 
 class BulkRead(Call[list[T | None]]):
@@ -53,7 +56,10 @@ class BulkRead(Call[list[T | None]]):
                 for index in group:
                     found[index] = next(values)
         else:
-            replies = yield self._wires(names)
+            wires = self._wires(names)
+            replies = yield wires if self.kind._sealed else DecodedAlong(wires, self.codec.decode_many)
+            if type(replies) is Decoded:
+                return list(chain.from_iterable(replies))
             found = list(chain.from_iterable(map(checked, replies)))
         return self._decoded(found, names, context)
 
@@ -62,7 +68,7 @@ class BulkRead(Call[list[T | None]]):
         return Wire((b"GETEX", name, *expiry.arguments(context)), name, GET_RENEWING, self.kind)
 
     def _wires(self, names: list[bytes]) -> list[Wire]:
-        return mget(names, self.kind, self.CHUNK)
+        return mget(names, self.kind, min(max(len(names) // 4, LEAST_NAMES), MOST_NAMES))
 
     def _decoded(self, found: list[Any], names: list[bytes], context: Context) -> list[T | None]:
         if self.kind._sealed:
