@@ -43,7 +43,7 @@ from benchmarks.other_clients import (
     glide_sync_client,
     missing,
 )
-from benchmarks.prepacked import PREPACKED, SERVER, Prepacked, packed, server_rate
+from benchmarks.prepacked import CALLS_MADE, PREPACKED, SERVER, Prepacked, packed, server_rate
 from benchmarks.workload import identities, opened
 from benchmarks.works import MIXED, WORK, Work
 from keywright import Database, connect
@@ -52,7 +52,7 @@ from keywright.testing import RedisServer
 EXECUTIONS, QUICK_EXECUTIONS = 6, 2
 SYNC, ASYNCIO = "redis-py pipeline", "redis-py asyncio pipeline"
 TARGETS: dict[str, Target] = {SYNC: at_least(3), ASYNCIO: at_least(5), PREPACKED: at_most(3)}
-LIMITS = frozenset({PREPACKED, SERVER})
+LIMITS = frozenset({PREPACKED, SERVER, CALLS_MADE})
 
 WRITTEN = [f"w{each}" for each in identities(CALLS)]
 """The keys that are written: those that are read stay as they are."""
@@ -193,7 +193,15 @@ def _limits(
     line = Prepacked(url)
     stack.callback(line.close)
     data, replies = packed(lambda pipe: work.filled(pipe, ids), client)
-    found = {PREPACKED: blocking(lambda: line.send(data, replies), executions)}
+
+    def calls_made() -> None:
+        work.batch(ids)
+        line.send(data, replies)
+
+    found = {
+        PREPACKED: blocking(lambda: line.send(data, replies), executions),
+        CALLS_MADE: blocking(calls_made, executions),
+    }
     if server and replies == CALLS and work is not MIXED:
         pipe = client.pipeline(transaction=False)
         work.fill(pipe, ids[0], 0)

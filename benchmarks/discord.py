@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import hiredis
 import msgspec
 import redis
 
 from benchmarks.discord_peers import PlainCache, hydrated
 from benchmarks.guilds import PEER, prepacked_guild
-from benchmarks.measuring import FULL, Contest, Effort, Race, Result, at_least, at_most, blocking
+from benchmarks.measuring import FULL, Effort, Race, Result, at_least, at_most, blocking
 from benchmarks.prepacked import PREPACKED, Prepacked
 from keywright import Database, connect
 from keywright.testing import RedisServer
@@ -56,7 +58,9 @@ BY_LUA = "Lua on the server"
 TARGETS = {PEER: at_least(5), BY_LUA: at_least(1.7), PREPACKED: at_most(3)}
 
 Event = tuple[str, bytes]
+DOCUMENTS = "prepacked bytes, documents decoded"
 encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder().decode
 
 
 def measure(server: RedisServer, effort: Effort = FULL) -> Iterator[Result]:
@@ -64,7 +68,7 @@ def measure(server: RedisServer, effort: Effort = FULL) -> Iterator[Result]:
         yield from _guild(db, client, server, effort)
         client.flushall()
         yield from _stream(db, client, effort)
-        yield from _hydration(db, client, effort)
+        yield from _hydration(server.url, db, client, effort)
         client.flushall()
         yield from _memory(db, client, server)
         client.flushall()
@@ -180,7 +184,7 @@ def _segments(size: int) -> list[list[Event]]:
     return [guilds, *(events[start : start + size] for start in range(0, len(events), size))]
 
 
-def _hydration(db: Database, client: Any, effort: Effort) -> Iterator[Result]:
+def _hydration(url: str, db: Database, client: Any, effort: Effort) -> Iterator[Result]:
     """Return messages that the stream stored: in a guild, written by users, without a reply."""
     names = sorted(client.scan_iter(match=f"{PLAIN}:v1json:messages:*", count=10_000))
     found = zip(names, map(json.loads, client.mget(names)), strict=True)
@@ -201,14 +205,46 @@ def _hydration(db: Database, client: Any, effort: Effort) -> Iterator[Result]:
         return hydrated(client, PLAIN, chosen)
 
     assert ours() == pipelined()
-    yield Contest(
-        "discord",
-        f"hydrate {MESSAGES} messages",
-        blocking(ours, EXECUTIONS),
-        f"{PEER}s",
-        blocking(pipelined, EXECUTIONS),
-        effort.rounds(),
-    ).throughput(MESSAGES, at_least=4)
+    with closing(Prepacked(url)) as line:
+        sides = {
+            "keywright": blocking(ours, EXECUTIONS),
+            f"{PEER}s": blocking(pipelined, EXECUTIONS),
+            DOCUMENTS: blocking(_documents(line, chosen), EXECUTIONS),
+        }
+        race = Race(
+            "discord",
+            f"hydrate {MESSAGES} messages",
+            sides,
+            effort.rounds(),
+            {f"{PEER}s": at_least(4)},
+            frozenset({DOCUMENTS}),
+        )
+        yield from race.throughput(MESSAGES)
+
+
+def _documents(line: Prepacked, messages: list[str]) -> Callable[[], None]:
+    """Return what reads these messages, and the users and members they name, each once, and decodes them."""
+
+    def read(names: list[str]) -> bytes:
+        command: Any = ("MGET", *names)
+        data: bytes = hiredis.pack_command(command)
+        return data
+
+    first = read([f"{OURS}:v1json:messages:{message}" for message in messages])
+    second: dict[str, None] = {}
+    for message in map(json.loads, line.reply(first)):
+        for person in (message["author"], *message["mentions"]):
+            second[f"{OURS}:v1json:users:{person}"] = None
+            second[f"{OURS}:v1json:members:{message['guild_id']}:{person}"] = None
+    then = read(list(second))
+
+    def documents() -> None:
+        for command in (first, then):
+            for document in line.reply(command):
+                if document is not None:
+                    decode(document)
+
+    return documents
 
 
 def _memory(db: Database, client: Any, server: RedisServer) -> Iterator[Result]:

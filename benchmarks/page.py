@@ -13,6 +13,7 @@ from benchmarks.lines import Line, Part, Run, read_lines
 from benchmarks.measuring import Figure, Point, Result
 from benchmarks.notation import NOT_MET, figure, ratio, target, verdict
 from benchmarks.plot import Dot, Row, lines_plot, ratios_plot
+from benchmarks.prepacked import CALLS_MADE
 
 __all__ = ["FIGURES", "ROOT", "make", "page_of", "plots_of"]
 
@@ -166,7 +167,7 @@ def _section(name: str, results: Sequence[Result]) -> str:
     if name == "batches":
         plots = "\n\n".join(_picture(plot) for plot in _batch_plots(results))
         tables = "\n\n".join(_pivoted(form, results) for form in ("sync", "asyncio"))
-        return f"{head}\n\n{plots}\n\n{tables}"
+        return f"{head}\n\n{plots}\n\n{tables}\n\n{_out_of_reach(results)}".rstrip()
     return f"{head}\n\n{_table(results)}"
 
 
@@ -199,6 +200,25 @@ def _pivoted(form: str, results: Sequence[Result]) -> str:
             f"| {subject.removeprefix(form).strip()} | {figure(ours, 'count')} | {' | '.join(cells)} |"
         )
     return "\n".join(rows)
+
+
+def _out_of_reach(results: Sequence[Result]) -> str:
+    """Return the ratios to clients that miss their targets, and would even if only the calls were made."""
+    limits = {each.subject: each.theirs.value for each in results if each.peer == CALLS_MADE}
+    rows = []
+    for each in results:
+        if each.met is not False or each.limit or each.target is None or each.subject not in limits:
+            continue
+        most = limits[each.subject] / each.theirs.value
+        if most < each.target.ratio:
+            rows.append(f"| {each.subject} | {each.peer} | {target(each)} | {ratio(each)} | {most:.2f} |")
+    if not rows:
+        return ""
+    return (
+        f"Out of reach: these ratios would miss their targets even if a batch took no more time than {CALLS_MADE}: "
+        "no call lowered, no command packed, no reply decoded.\n\n"
+        "| subject | beside | target | ratio | at most |\n|---|---|---|---|---|\n" + "\n".join(rows)
+    )
 
 
 def _column(result: Result) -> str:

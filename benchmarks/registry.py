@@ -31,6 +31,7 @@ from keywright_registry.cache import RepositoryCache
 from keywright_registry.metadata import Metadata, open_metadata
 from keywright_registry.registry import Registry
 from keywright_registry.repository import Repository
+from keywright_registry.schema import CachedRepository
 from keywright_registry.testing.postgres import PostgresServer
 
 BULK = 1000
@@ -122,13 +123,21 @@ def _bulk(db: Database, client: Any, effort: Effort) -> Iterator[Result]:
         encoding.remembered.clear()
         return ours()
 
-    assert list(ours().values()) == wanted
+    stored = pipelined()
+    (codec,) = CachedRepository.declaration.codecs
+
+    def decoded() -> list[Any]:
+        encoding.remembered.clear()
+        return codec.decode_many(stored)
+
+    assert list(ours().values()) == decoded() == wanted
     assert [found["ID"] for found in with_msgpack()] == [repository.id for repository in wanted]
     assert with_msgspec() == with_msgpack()
     for read, seen, theirs, peer, target in (
         (ours, "seen before", with_msgpack, "redis-py pipeline, msgpack", AT_LEAST),
         (ours_first_seen, "first seen", with_msgpack, "redis-py pipeline, msgpack", AT_LEAST),
         (ours_first_seen, "first seen", with_msgspec, "redis-py pipeline, msgspec", None),
+        (ours_first_seen, "first seen", decoded, "the codec alone", None),
     ):
         contest = Contest(
             "registry",
