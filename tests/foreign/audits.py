@@ -104,7 +104,8 @@ def check_repair(fault: Fault, model: str, server: RedisServer, client: Any, fol
         "no key expires within seconds",
     )
     assert audited(model, server)["counts"] == {}
-    before, started = _stored(client), time.monotonic()
+    started = time.monotonic()  # before the first time to live is read
+    before = _stored(client)
     content = None if fault.within is None else _content(client, fault.within)
     try:
         fault.plant(client)

@@ -318,7 +318,7 @@ def public() -> PublicPost:
 
 
 def test_many_records_are_swept_with_progress(room: Newsroom) -> None:
-    count = 20_000
+    count = 10_000
     room.reddit.join("Mod")
     fill(room, count)
     reports: list[UpgradeProgress] = []

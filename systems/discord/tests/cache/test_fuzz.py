@@ -28,7 +28,7 @@ from .hostile import Event, genuine, hostile
 COUNT = int(os.environ.get("KEYWRIGHT_FUZZ", "1000000"))
 STORED = COUNT // 3
 WINDOW = 100
-COMPARED = 20  # windows
+COMPARED = 40  # windows
 GENUINE = genuine(seed=11, count=4000)
 
 
