@@ -29,7 +29,7 @@ from keywright.engine.settings import Settings
 from keywright.engine.translation import invalid_option, is_name_denied, unreachable
 from keywright.engine.wire_format import READONLY, Incoming, Parser
 from keywright.errors import ConnectionLostError
-from keywright.keyspace.wires import ManyDecoder, Reply
+from keywright.keyspace.wires import FindDecoder, Reply
 
 Answer = tuple[list[Reply], bool]
 Outcome: TypeAlias = Answer | BrokenConnectionError
@@ -69,7 +69,7 @@ class AsyncBatchConnection(asyncio.Protocol):
         count: int,
         seconds: float,
         done: Callable[[Outcome], None],
-        decoder: Callable[[], ManyDecoder | None] | None = None,
+        decoder: FindDecoder | None = None,
     ) -> None:
         """Write a batch. Call `done` with its replies and whether errors are among them, or an error.
 

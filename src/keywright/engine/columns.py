@@ -18,12 +18,12 @@ def are_worth_it(rows: int, columns: int) -> bool:
     return rows >= LEAST_ROWS and columns >= LEAST_COLUMNS
 
 
-def packed_alike(commands: Sequence[Arguments], *before: Sequence[Any]) -> list[bytes] | None:
-    """Return the pieces of commands, whose first columns may be `before`; None if it takes no less time."""
-    if not are_worth_it(len(commands), len(before) + len(commands[0])):
+def packed_alike(commands: Sequence[Arguments]) -> list[bytes] | None:
+    """Return the pieces of commands, or None if it takes no less time than to pack each."""
+    if not are_worth_it(len(commands), len(commands[0])):
         return None
     columns = columns_of(commands)
-    return None if columns is None else packed_columns([*before, *columns])
+    return None if columns is None else packed_columns(columns)
 
 
 def columns_of(commands: Sequence[Arguments]) -> list[Sequence[Any]] | None:

@@ -30,7 +30,7 @@ from keywright.engine.settings import Settings
 from keywright.engine.translation import invalid_option, is_name_denied, unreachable
 from keywright.engine.wire_format import READONLY, UNPARSABLE, Incoming, Parser
 from keywright.errors import ConnectionLostError
-from keywright.keyspace.wires import ManyDecoder, Reply
+from keywright.keyspace.wires import FindDecoder, Reply
 
 READ_SIZE = 256 * 1024
 CLOSED = "the database was closed"
@@ -72,7 +72,7 @@ class _Batching:
             ) from error
 
     def collect(
-        self, count: int, seconds: float, decoder: Callable[[], ManyDecoder | None] | None = None
+        self, count: int, seconds: float, decoder: FindDecoder | None = None
     ) -> tuple[list[Reply], bool]:
         """Read this many replies. Return them, and whether errors are among them.
 

@@ -9,10 +9,19 @@ from typing import Any
 
 import hiredis
 
-from keywright.engine.columns import are_worth_it, packed_columns
-from keywright.keyspace.wires import REPLACE, Arguments, CommandBatch
+from keywright.engine.columns import are_worth_it, columns_of, packed_alike, packed_columns
+from keywright.keyspace.wires import REPLACE, Arguments, CommandBatch, Transaction, Wire
 
-__all__ = ["LONG", "LongCommands", "ReplacementRows", "Rows", "joined", "joined_in_parts", "pack_command"]
+__all__ = [
+    "LongCommands",
+    "ReplacementRows",
+    "Rows",
+    "framed",
+    "joined_in_parts",
+    "pack_command",
+    "pieces_of_commands",
+    "pieces_of_transactions",
+]
 
 # hiredis declares a tuple of one element; it takes any number.
 pack_command: Callable[[tuple[Any, ...]], bytes] = hiredis.pack_command
@@ -25,7 +34,7 @@ NUMBER_BYTES = 8
 SAMPLED_NAMES = 100
 
 
-MULTI, EXEC = b"MULTI", b"EXEC"
+MULTI, EXEC, ASKING = b"MULTI", b"EXEC", b"ASKING"
 
 
 class _Heads(dict[bytes, bytes]):
@@ -41,7 +50,7 @@ class _Heads(dict[bytes, bytes]):
 
 # By the number of operands.
 _HEADS = _HEADS_OF_2, _HEADS_OF_3, _HEADS_OF_4, _HEADS_OF_5 = _Heads(2), _Heads(3), _Heads(4), _Heads(5)
-_COMMANDS_OF_1 = {verb: pack_command((verb,)) for verb in (MULTI, EXEC, b"ASKING")}
+_COMMANDS_OF_1 = {verb: pack_command((verb,)) for verb in (MULTI, EXEC, ASKING)}
 _SEPARATORS = [b"\r\n$%d\r\n" % length for length in range(4096)]
 
 
@@ -111,18 +120,14 @@ class ReplacementRows(Rows):
     names_each = 2
 
     def pieces(self, part: slice = slice(None)) -> list[bytes]:
-        names = self._batch.names(part)
-        verb, rows = self._batch.commands[0].operation.verb, len(names)
         if self._columns is not None:
+            names = self._batch.names(part)
+            removal, verb = [REPLACE.verb] * len(names), [self._batch.commands[0].operation.verb] * len(names)
             columns = [column[part] for column in self._columns]
-            removals, writes = [[REPLACE.verb] * rows, names], [[verb] * rows, names, *columns]
-            pieces = packed_columns([[MULTI] * rows], removals, writes, [[EXEC] * rows])
+            pieces = _packed_transactions(len(names), [removal, names], [verb, names, *columns])
             if pieces is not None:
                 return pieces
-        framed: list[tuple[bytes, Any, Arguments | None]] = []
-        for name, operands in zip(names, self._operands[part], strict=True):
-            framed += (MULTI, b"", None), (REPLACE.verb, name, ()), (verb, name, operands), (EXEC, b"", None)
-        return joined(*zip(*framed, strict=True))
+        return pieces_of_commands(list(framed(self._batch[part])))
 
 
 class LongCommands:
@@ -132,6 +137,13 @@ class LongCommands:
 
     def __init__(self, commands: Sequence[Arguments]) -> None:
         self._commands = commands
+
+    @classmethod
+    def of(cls, wires: Sequence[Wire]) -> LongCommands | None:
+        """Return wires as commands of many arguments, if all are, and there are several."""
+        if len(wires) < 2 or not all(len(wire.arguments) >= LONG for wire in wires):
+            return None
+        return cls([wire.arguments for wire in wires])
 
     def are_sendable(self) -> bool:
         """Return whether all arguments are bytes, so that all can be packed for sure."""
@@ -203,6 +215,50 @@ def _alike(verb: bytes, names: Sequence[bytes], columns: Sequence[Sequence[Any]]
     except IndexError:
         return None
     return pieces
+
+
+def framed(wires: Sequence[Wire], *, asking: bool = False) -> Iterator[Arguments]:
+    """Yield the commands of wires, with those that surround transactions and redirected commands."""
+    for wire in wires:
+        if asking:
+            yield (ASKING,)
+        if isinstance(wire, Transaction):
+            yield (MULTI,)
+            yield from wire.arguments
+            yield (EXEC,)
+        else:
+            yield wire.arguments
+
+
+def pieces_of_transactions(transactions: Sequence[Wire]) -> list[bytes] | None:
+    """Return the pieces of transactions of the same commands, or None if they differ."""
+    inside = [transaction.arguments for transaction in transactions]
+    number, longest = len(inside), max(map(len, inside[0]))
+    if len(set(map(len, inside))) > 1 or not are_worth_it(number, longest):
+        return None
+    blocks = []
+    for commands in zip(*inside, strict=True):
+        columns = columns_of(commands)
+        if columns is None:
+            return None
+        blocks.append(columns)
+    return _packed_transactions(number, *blocks)
+
+
+def _packed_transactions(number: int, *commands: Sequence[Sequence[Any]]) -> list[bytes] | None:
+    """Return the pieces of so many transactions, given as the columns of each of their commands."""
+    return packed_columns([[MULTI] * number], *commands, [[EXEC] * number])
+
+
+def pieces_of_commands(commands: Sequence[Arguments]) -> list[bytes]:
+    """Return the pieces of commands."""
+    if not commands:
+        return []
+    pieces = packed_alike(commands)
+    if pieces is not None:
+        return pieces
+    rows = [(*each[:2], each[2:]) if each[1:] else (*each, b"", None) for each in commands]
+    return joined(*zip(*rows, strict=True))
 
 
 def joined_in_parts(pieces: Sequence[bytes]) -> Iterator[bytes]:

@@ -9,15 +9,15 @@ from typing import Any
 
 import hiredis
 
-from keywright.engine.columns import are_worth_it, columns_of, packed_alike, packed_columns
 from keywright.engine.packed_commands import (
-    LONG,
     LongCommands,
     ReplacementRows,
     Rows,
-    joined,
+    framed,
     joined_in_parts,
     pack_command,
+    pieces_of_commands,
+    pieces_of_transactions,
 )
 from keywright.engine.resp3 import in_resp2
 from keywright.keyspace.wires import (
@@ -25,6 +25,7 @@ from keywright.keyspace.wires import (
     CommandBatch,
     Decoded,
     DecodedAlong,
+    FindDecoder,
     ManyDecoder,
     ReplacementBatch,
     Reply,
@@ -36,9 +37,6 @@ from keywright.keyspace.wires import (
     sorts_of,
 )
 
-MULTI: Arguments = (b"MULTI",)
-EXEC: Arguments = (b"EXEC",)
-ASKING: Arguments = (b"ASKING",)
 READONLY = pack_command((b"READONLY",))
 
 
@@ -104,15 +102,15 @@ class Packed:
                 self._rows = rows
             else:
                 self._pieces = rows.pieces()
-        elif self.plain and (long := _long_commands(wires)) and long.are_sendable():
+        elif self.plain and (long := LongCommands.of(wires)) and long.are_sendable():
             self._rows, self.count = long, len(wires)
-        elif sorts == {Transaction} and not asking and (alike := _pieces_of_transactions(wires)):
+        elif sorts == {Transaction} and not asking and (alike := pieces_of_transactions(wires)):
             self._size = len(wires[0].arguments) + 2
             self._pieces, self.count = alike, len(wires) * self._size
         else:
-            framed = asking or Transaction in sorts
-            commands = list(_framed(wires, asking=asking)) if framed else [wire.arguments for wire in wires]
-            self._pieces, self.count = _pieces(commands), len(commands)
+            in_frames = asking or Transaction in sorts
+            commands = list(framed(wires, asking=asking)) if in_frames else [wire.arguments for wire in wires]
+            self._pieces, self.count = pieces_of_commands(commands), len(commands)
         self.count += self.extra
         if extra:
             self._pieces.append(extra)
@@ -138,7 +136,7 @@ class Packed:
             yield from joined_in_parts(self._pieces)
 
     @property
-    def decoder(self) -> Callable[[], ManyDecoder | None] | None:
+    def decoder(self) -> FindDecoder | None:
         """Return what finds the decoder with which replies may be decoded while they are received, if any."""
         batch = self.wires if self.plain and not self.resp3 else None
         return batch.shared_decoder if isinstance(batch, CommandBatch | DecodedAlong) else None
@@ -175,52 +173,6 @@ class Packed:
                 replies.append(in_resp2(answers[0], wire.arguments[0]) if self.resp3 else answers[0])
             place += size
         return replies
-
-
-def _long_commands(wires: Sequence[Wire]) -> LongCommands | None:
-    """Return wires as commands of many arguments, if all are, and there are several."""
-    if len(wires) < 2 or not all(len(wire.arguments) >= LONG for wire in wires):
-        return None
-    return LongCommands([wire.arguments for wire in wires])
-
-
-def _pieces_of_transactions(transactions: Sequence[Wire]) -> list[bytes] | None:
-    """Return the pieces of transactions of the same commands, or None if they differ."""
-    inside = [transaction.arguments for transaction in transactions]
-    number, longest = len(inside), max(map(len, inside[0]))
-    if len(set(map(len, inside))) > 1 or not are_worth_it(number, longest):
-        return None
-    blocks: list[Sequence[Sequence[Any]]] = [[[b"MULTI"] * number]]
-    for commands in zip(*inside, strict=True):
-        columns = columns_of(commands)
-        if columns is None:
-            return None
-        blocks.append(columns)
-    return packed_columns(*blocks, [[b"EXEC"] * number])
-
-
-def _pieces(commands: Sequence[Arguments]) -> list[bytes]:
-    """Return the pieces of commands."""
-    if not commands:
-        return []
-    pieces = packed_alike(commands)
-    if pieces is not None:
-        return pieces
-    rows = [(*each[:2], each[2:]) if each[1:] else (*each, b"", None) for each in commands]
-    return joined(*zip(*rows, strict=True))
-
-
-def _framed(wires: Sequence[Wire], *, asking: bool) -> Iterator[Arguments]:
-    """Yield the commands of wires, with those that surround transactions and redirected commands."""
-    for wire in wires:
-        if asking:
-            yield ASKING
-        if isinstance(wire, Transaction):
-            yield MULTI
-            yield from wire.arguments
-            yield EXEC
-        else:
-            yield wire.arguments
 
 
 def _executed(answers: list[Reply], commands: Sequence[Arguments] | None) -> Reply:
@@ -297,9 +249,9 @@ class Incoming:
         "_decode",
         "_decoder",
         "_errors",
-        "_is_first",
         "_parser",
         "_received",
+        "_undecided",
         "_whole",
         "count",
         "replies",
@@ -310,7 +262,7 @@ class Incoming:
         self,
         parser: Parser,
         count: int,
-        decoder: Callable[[], ManyDecoder | None] | None = None,
+        decoder: FindDecoder | None = None,
         *,
         first: bool = True,
     ) -> None:
@@ -322,7 +274,7 @@ class Incoming:
         self._whole = False
         self._decoder = decoder
         self._decode: ManyDecoder | None = None
-        self._is_first = True
+        self._undecided = True
         if first:
             self.start()
 
@@ -330,7 +282,7 @@ class Incoming:
         """Begin to parse: all batches before this one are answered."""
         self.started = True
         self._errors = self._parser.errors
-        self._is_first = self.count > 1 and not self._parser.resp3 and not self._parser.has_data()
+        self._undecided = self.count > 1 and not self._parser.resp3 and not self._parser.has_data()
 
     def prepare(self) -> None:
         """Find the decoder while the server works."""
@@ -338,7 +290,7 @@ class Incoming:
             self._decoder()
 
     def feed(self, data: bytes) -> None:
-        if self._is_first:
+        if self._undecided:
             self._begin(data)
         self._parser.feed(data)
         if self._whole or self._decode is not None:
@@ -367,7 +319,7 @@ class Incoming:
 
     def _begin(self, data: bytes) -> None:
         """Decide from the first bytes how the replies are parsed."""
-        self._is_first = False
+        self._undecided = False
         if self._decoder is not None and data.startswith(b"*"):
             self._decode = self._decoder()
             if self._decode is not None:

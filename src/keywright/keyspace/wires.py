@@ -25,6 +25,8 @@ Reply: TypeAlias = Any
 """A reply of the server, as the protocol has it."""
 ManyDecoder: TypeAlias = Callable[[Sequence[Reply]], list[Any]]
 """Returns the values of replies; raises anything if one of them is malformed."""
+FindDecoder: TypeAlias = Callable[[], ManyDecoder | None]
+"""Finds the decoder that the replies of a batch share, where they do."""
 
 
 class Effect(enum.Enum):
