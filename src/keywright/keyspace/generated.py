@@ -25,7 +25,10 @@ def function(
 
 
 def for_each(argument: str, expression: str, scope: dict[str, Any]) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return the function from many arguments to the values of this expression. It may raise anything."""
+    """Return the function from many arguments to the values of this expression. It may raise anything.
+
+    `argument` is a name, or a pattern with the names that the expression uses.
+    """
     return _made(f"def quickly(many):\n    return [{expression} for {argument} in many]\n", scope)
 
 
@@ -40,14 +43,9 @@ def collector(
     return _made(source, scope)
 
 
-def in_bulk(
-    decoder: Callable[[Any], T], reply: str, expression: str, scope: dict[str, Any]
-) -> Callable[[Any], T]:
-    """Give a decoder a form for many replies, which may raise anything; see `decoded` of compositions.
-
-    `expression` is the value of one of them. It may use the names in `reply`, which is a name or a pattern.
-    """
-    decoder.many = for_each(reply, expression, scope)  # type: ignore[attr-defined]  # a function takes attributes
+def in_bulk(decoder: Callable[[Any], T], many: Callable[[Sequence[Any]], list[Any]]) -> Callable[[Any], T]:
+    """Give a decoder a form for many replies, which may raise anything; see `decoded` of compositions."""
+    decoder.many = many  # type: ignore[attr-defined]  # a function takes attributes
     return decoder
 
 

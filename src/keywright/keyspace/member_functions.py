@@ -89,11 +89,11 @@ def flat_reader(shape: Shape[Any]) -> Callable[[list[bytes]], Any]:
 def records_reader(shape: Shape[Any]) -> Callable[[Sequence[Any]], list[Any]]:
     """Return the function from many replies, each names and bytes, to the values; None for an empty one."""
     scope = {**_scope(shape), "unflatten": shape.unflatten}
-    missing = "found.append(unflatten(reply) if reply else None)"
+    by_name = "unflatten(reply) if reply else None"
     if shape.others or not _has_plain_names(shape):
-        return for_each("reply", "unflatten(reply) if reply else None", scope)
+        return for_each("reply", by_name, scope)
     in_order = _in_order(shape, "reply", "    value =")
-    lines = ["if reply[::2] == names:", *in_order, "    found.append(value)", f"else: {missing}"]
+    lines = ["if reply[::2] == names:", *in_order, f"else: value = {by_name}", "found.append(value)"]
     return collector("reply", lines, scope)
 
 
@@ -161,7 +161,7 @@ def bits_reader(shape: Shape[Any], plainly: Callable[[list[int]], Any]) -> Calla
     arguments = ", ".join(f"{member.attribute}=item{n}" for n, member in enumerate(shape.members))
     made, scope = f"kind({arguments})", {"kind": shape.type}
     reader = function("reply", [f"[{items}] = reply", f"return {made}"], scope, plainly)
-    return in_bulk(reader, f"[{items}]", made, scope)
+    return in_bulk(reader, for_each(f"[{items}]", made, scope))
 
 
 def _has_plain_names(shape: Shape[Any]) -> bool:

@@ -29,7 +29,6 @@ LEAST_NAMES, MOST_NAMES = 256, 1024
 class BulkRead(Call[list[T | None]]):
     """MGET in bounded batches, so that no single command blocks the server for long; by slot on a cluster."""
 
-    CHUNK = 4096
     __slots__ = ("codec", "kind", "names")
 
     def __init__(self, kind: type[Key], names: list[bytes], codec: Codec[T]) -> None:

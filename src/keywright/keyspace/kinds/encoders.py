@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from keywright.errors import DeclarationError, ValueRefusedError
-from keywright.keyspace.codecs import Codec, CodecError
-from keywright.keyspace.generated import function, in_bulk
+from keywright.keyspace.codecs import Codec, CodecError, Plaintext
+from keywright.keyspace.generated import for_each, function, in_bulk
 from keywright.keyspace.wires import Reply
 
 if TYPE_CHECKING:
@@ -57,6 +57,21 @@ def pair_encoder(
     return function("field, value", [line], scope, encoded)
 
 
+def sealed_pair_encoder(
+    cls: type[Any], first: Codec[Any], second: Codec[T]
+) -> Callable[[Any, T], tuple[bytes, bytes]]:
+    """Return an encoder like that of `pair_encoder`, of values whose seals are bound to their fields."""
+    encode_first, encode_second = encoder(cls, first), encoder(cls, second)
+
+    def encoded(field: Any, value: T) -> tuple[bytes, bytes]:
+        stored, sealed = encode_first(field), encode_second(value)
+        if isinstance(sealed, Plaintext):
+            sealed.member = stored
+        return stored, sealed
+
+    return encoded
+
+
 def many_encoder(cls: type[Key], codec: Codec[T]) -> Callable[[Sequence[T]], list[bytes]]:
     """Return the encoder of many values; it encodes them one by one only to find the invalid one."""
     encode_many, encode = codec.encode_many, encoder(cls, codec)
@@ -84,7 +99,8 @@ def or_else(absent: D, codec: Codec[T]) -> Callable[[Reply], T | D]:
 
     expression = f"absent if data is None else {codec.decoding('data', 'decode')}"
     scope = {"absent": absent, "decode": codec.quick_decode or decode}
-    return in_bulk(function("data", [f"return {expression}"], scope, decoded), "data", expression, scope)
+    decoder = function("data", [f"return {expression}"], scope, decoded)
+    return in_bulk(decoder, for_each("data", expression, scope))
 
 
 def each(decode: Callable[[Any], T]) -> Callable[[Reply], list[T]]:
@@ -98,7 +114,7 @@ def items(codec: Codec[T]) -> Callable[[Reply], list[T]]:
     """Return a decoder of a list of values."""
     item, scope = codec.decoding("item", "decode"), {"decode": codec.quick_decode or codec.decode}
     decoder = function("reply", [f"return [{item} for item in reply]"], scope, each(codec.decode))
-    return in_bulk(decoder, "reply", f"[{item} for item in reply]", scope)
+    return in_bulk(decoder, for_each("reply", f"[{item} for item in reply]", scope))
 
 
 def unique(codec: Codec[T]) -> Callable[[Reply], set[T]]:
@@ -111,7 +127,7 @@ def unique(codec: Codec[T]) -> Callable[[Reply], set[T]]:
         return decoded
     item, scope = codec.decoding("item", "decode"), {"decode": codec.quick_decode}
     decoder = function("reply", [f"return {{{item} for item in reply}}"], scope, decoded)
-    return in_bulk(decoder, "reply", f"{{{item} for item in reply}}", scope)
+    return in_bulk(decoder, for_each("reply", f"{{{item} for item in reply}}", scope))
 
 
 def paired(first: Codec[Any], second: Codec[T]) -> Callable[[Reply], dict[Any, T]]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 from keywright.errors import ValueRefusedError, excerpt
 from keywright.keyspace.call import Call, Ready, Refreshing, Sliding
 from keywright.keyspace.codecs import Codec, CodecError, codec_of
-from keywright.keyspace.generated import in_bulk
+from keywright.keyspace.generated import for_each, in_bulk
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, encoder, items
 from keywright.keyspace.kinds.scores import Score
@@ -229,9 +229,11 @@ def _first_plainly(reply: Reply) -> Point | None:
 
 _first_point = in_bulk(
     _first_plainly,
-    "[found]",
-    "None if found is None else new(Point, (float(found[0]), float(found[1])))",
-    {"new": tuple.__new__, "Point": Point},
+    for_each(
+        "[found]",
+        "None if found is None else new(Point, (float(found[0]), float(found[1])))",
+        {"new": tuple.__new__, "Point": Point},
+    ),
 )
 
 

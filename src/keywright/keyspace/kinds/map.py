@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar, Unpack
 
 from keywright.keyspace.cached_reads import required
 from keywright.keyspace.call import Call, Ready, Refreshing, Sliding, nothing
-from keywright.keyspace.codecs import Codec, Plaintext, codec_of
+from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.composition import atomic
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.field_expiry import FieldCommand, changed, declared, ttls_of
@@ -21,6 +21,7 @@ from keywright.keyspace.kinds.encoders import (
     optional,
     pair_encoder,
     paired,
+    sealed_pair_encoder,
     sealed_pairs,
 )
 from keywright.keyspace.layouts import Ask, pairs
@@ -126,10 +127,11 @@ class Map(Key, Generic[F, V]):
         cls._field, cls._value = comparable(cls, codec_of(field)), codec_of(value)
         cls._encode_field = staticmethod(encoder(cls, cls._field))
         cls._encode_value = staticmethod(encoder(cls, cls._value))
-        cls._encode_pair = staticmethod(pair_encoder(cls, cls._field, cls._value))
+        pair = sealed_pair_encoder if cls._value.sealed else pair_encoder
+        cls._encode_pair = staticmethod(pair(cls, cls._field, cls._value))
         cls._decode_value = staticmethod(optional(cls._value))
-        pair = sealed_pairs if cls._value.sealed else paired
-        cls._decode_pairs = staticmethod(pair(cls._field, cls._value))
+        decoder = sealed_pairs if cls._value.sealed else paired
+        cls._decode_pairs = staticmethod(decoder(cls._field, cls._value))
         return cls._field, cls._value
 
     def get(self, field: F) -> Call[V | None]:
@@ -186,8 +188,6 @@ class Map(Key, Generic[F, V]):
 
     def put(self, field: F, value: V) -> Call[bool]:
         """Write one field. Return whether it is new."""
-        if self._sealed:
-            return Refreshing(PUT, self, self._pair(field, value), bool)
         return Refreshing(PUT, self, self._encode_pair(field, value), bool)
 
     @explained
@@ -197,7 +197,7 @@ class Map(Key, Generic[F, V]):
 
     def put_if_absent(self, field: F, value: V) -> Call[bool]:
         """Set a field unless it exists. Return whether it was set."""
-        return Refreshing(PUT_IF_ABSENT, self, self._pair(field, value), bool)
+        return Refreshing(PUT_IF_ABSENT, self, self._encode_pair(field, value), bool)
 
     @explained
     def replace(self, entries: Mapping[F, V]) -> Call[None]:
@@ -247,14 +247,6 @@ class Map(Key, Generic[F, V]):
 
         return Sliding(SCAN, self, (cursor, b"COUNT", count), page)
 
-    def _pair(self, field: F, value: V) -> tuple[bytes, bytes]:
-        stored, encoded = self._encode_field(field), self._encode_value(value)
-        if isinstance(encoded, Plaintext):
-            encoded.member = stored
-        return stored, encoded
-
     def _flat(self, entries: Mapping[F, V]) -> tuple[bytes, ...]:
-        if self._sealed:
-            return tuple(x for f, v in entries.items() for x in self._pair(f, v))
-        encode_field, encode_value = self._encode_field, self._encode_value
-        return tuple(x for f, v in entries.items() for x in (encode_field(f), encode_value(v)))
+        pair = self._encode_pair
+        return tuple(x for field, value in entries.items() for x in pair(field, value))

@@ -17,6 +17,7 @@ from keywright.keyspace.composition import gather_list
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.field_expiry import FieldCommand, FieldExpiry, changed, declared, ttls_of
 from keywright.keyspace.fields import FieldSet, Member, Others, Shape, Union
+from keywright.keyspace.generated import in_bulk
 from keywright.keyspace.key import Key, KeyOptions, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import encoder
 from keywright.keyspace.layouts import Ask, pairs
@@ -154,7 +155,7 @@ class Record(Key, Generic[S]):
         cls._fields = FieldSet.of(cls, type_arguments(cls, Record)[0])
         decode = _optional_record(cls._fields)
         if isinstance(cls._fields, Shape):
-            decode.many = records_reader(cls._fields)  # type: ignore[attr-defined]  # a function takes attributes
+            decode = in_bulk(decode, records_reader(cls._fields))
         cls._decode_fields = staticmethod(decode)
         return cls._fields.codecs
 

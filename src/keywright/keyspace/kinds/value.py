@@ -35,6 +35,8 @@ SET_ONCE = Operation("set", b"SET", Effect.ONCE)
 LENGTH = Operation("length", b"STRLEN", Effect.READ)
 APPEND = Operation("append", b"APPEND", Effect.ONCE)
 SLICE = Operation("slice", b"GETRANGE", Effect.READ)
+PAIRS_A_COMMAND = 4096
+"""Of one MSET, so that none blocks the server for long."""
 
 When = Literal["absent", "present"]
 _CONDITIONS: dict[str | None, tuple[bytes, ...]] = {None: (), "absent": (b"NX",), "present": (b"XX",)}
@@ -266,7 +268,7 @@ class _SetMany(Call[None]):
         flat[::2] = names
         flat[1::2] = kind._encode_many(self.values)
         one_by_one = partial(self._one_by_one, context)
-        yield from written(flat, kind, BulkRead.CHUNK, expiry, one_by_one, context)
+        yield from written(flat, kind, PAIRS_A_COMMAND, expiry, one_by_one, context)
 
     def _one_by_one(self, context: Context) -> list[Wire]:
         pairs = zip(self._keys(), self.values, strict=True)
