@@ -13,7 +13,7 @@ from benchmarks.lines import Line, Part, Run, json_line, read_lines, save_lines
 from benchmarks.measuring import Effort, Figure, Point, Result, at_least, at_most
 from benchmarks.notation import verdict
 from benchmarks.page import FIGURES, ROOT, make, page_of
-from benchmarks.prepacked import PREPACKED
+from benchmarks.prepacked import CALLS_MADE, PREPACKED
 
 from keywright.testing import RedisServer
 
@@ -108,6 +108,24 @@ def test_the_page_shows_what_is_met_and_what_is_not(tmp_path: Path) -> None:
     for name in pictures:
         assert f"(images/benchmarks/{name})" in page
         assert ElementTree.parse(tmp_path / "docs/images/benchmarks" / name).getroot().tag.endswith("svg")
+
+
+@pytest.mark.parametrize(
+    ("ours", "limit", "listed"),
+    [
+        (200.0, 250.0, True),  # missed, and at most 2.5 times
+        (200.0, 350.0, False),  # missed, but within reach
+        (400.0, 250.0, False),  # met: the server works while calls are packed
+    ],
+)
+def test_a_ratio_is_out_of_reach_if_the_calls_alone_take_too_long(
+    ours: float, limit: float, listed: bool
+) -> None:
+    subject = "sync set: add (SADD)"
+    alone = Result.of("batches", subject, "ops_per_second", [ours], CALLS_MADE, [limit], None, limit=True)
+    page = page_of([QUIET, rates([ours], [100.0], target=at_least(3)), alone, part(1.0)])
+    assert ("Out of reach" in page) is listed
+    assert (f"| {subject} | redis-py | ≥ 3 | 2.00 | 2.50 |" in page) is listed
 
 
 def test_a_run_on_a_busy_machine_is_marked() -> None:
